@@ -1,0 +1,26 @@
+# How the project's targets are built: one static library a folder, warnings on, sanitizers by option, no machine flags anywhere.
+
+# weft_configure(TARGET): the flags that every target of the project shares.
+function(weft_configure target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-sign-compare -ffp-contract=off
+                         $<$<BOOL:${WEFT_WERROR}>:-Werror>)
+  if(WEFT_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${WEFT_SANITIZE})
+    if(NOT WEFT_SANITIZE STREQUAL "thread")
+      target_compile_options(${target} PUBLIC -fno-sanitize-recover=all)
+    endif()
+  endif()
+endfunction()
+
+# weft_library(NAME SOURCES... ): the static library weft_NAME, exported as Weft::NAME.
+function(weft_library name)
+  add_library(weft_${name} STATIC ${ARGN})
+  add_library(Weft::${name} ALIAS weft_${name})
+  set_target_properties(weft_${name} PROPERTIES EXPORT_NAME ${name})
+  weft_configure(weft_${name})
+  target_include_directories(weft_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/weft>)
+  install(TARGETS weft_${name} EXPORT WeftTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
