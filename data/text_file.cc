@@ -1,0 +1,126 @@
+#include "data/text_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autograd/base/status.h"
+#include "data/utf8.h"
+
+namespace weft {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+absl::Status FileError(const std::string& path, int error) {
+  const std::string message = absl::StrCat(FullPath(path), ": cannot read: ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
+  return absl::UnavailableError(message);
+}
+
+// Lines before byte `offset`, plus one, by the newline rule of this file.
+int64_t LineOf(absl::string_view text, int64_t offset) {
+  int64_t line = 1;
+  for (int64_t i = 0; i < offset; ++i) {
+    const bool crlf = text[i] == '\r' && i + 1 < static_cast<int64_t>(text.size()) && text[i + 1] == '\n';
+    if (text[i] == '\n' || (text[i] == '\r' && !crlf)) ++line;
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string FullPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::absolute(path, error);
+  return error ? path : full.lexically_normal().string();
+}
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  if (path.empty()) return absl::NotFoundError("no file named: the path is empty");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a text file"));
+  }
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) return FileError(path, errno);
+  std::string bytes;
+  size_t length = 0;
+  constexpr size_t kBlock = size_t{1} << 20;
+  while (true) {
+    bytes.resize(length + kBlock);
+    const size_t count = std::fread(&bytes[length], 1, kBlock, file.get());
+    length += count;
+    if (count < kBlock) break;
+  }
+  if (std::ferror(file.get())) return FileError(path, errno);
+  bytes.resize(length);
+  return CleanText(std::move(bytes), FullPath(path));
+}
+
+absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name) {
+  if (absl::StartsWith(bytes, "\xFF\xFE") || absl::StartsWith(bytes, "\xFE\xFF")) {
+    return absl::DataLossError(absl::StrCat(
+        name,
+        ":1: found a UTF-16 byte-order mark at byte offset 0, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8"));
+  }
+  WEFT_RETURN_IF_ERROR(ValidateUtf8(bytes, name));
+  if (absl::StartsWith(bytes, "\xEF\xBB\xBF")) bytes.erase(0, 3);
+  return NormalizeNewlines(std::move(bytes));
+}
+
+std::string NormalizeNewlines(std::string text) {
+  if (text.find('\r') == std::string::npos) return text;
+  size_t out = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\r') {
+      text[out++] = text[i];
+      continue;
+    }
+    text[out++] = '\n';
+    if (i + 1 < text.size() && text[i + 1] == '\n') ++i;
+  }
+  text.resize(out);
+  return text;
+}
+
+absl::Status ValidateUtf8(absl::string_view text, absl::string_view name) {
+  const int64_t offset = FindInvalidUtf8(text);
+  if (offset < 0) return absl::OkStatus();
+  std::string found;
+  for (int64_t i = offset; i < std::min<int64_t>(offset + 4, text.size()); ++i) {
+    absl::StrAppendFormat(&found, " %02X", static_cast<unsigned char>(text[i]));
+  }
+  return absl::DataLossError(
+      absl::StrCat(name, ":", LineOf(text, offset), ": invalid UTF-8 at byte offset ", offset, ": found the bytes", found));
+}
+
+std::vector<absl::string_view> Lines(absl::string_view text) {
+  std::vector<absl::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end));
+    if (end == absl::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+uint64_t HashBytes(absl::string_view bytes, uint64_t seed) {
+  uint64_t hash = seed;
+  for (char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+}  // namespace weft

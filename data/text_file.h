@@ -1,0 +1,42 @@
+// Text as it comes from files and prompts. One rule for both, so that prepared and typed text give the same tokens: bytes must
+// be valid UTF-8, one leading byte-order mark is dropped, and CRLF and a lone CR become \n. Everything else stays as it is,
+// NUL and other control characters too. Pure functions apart from the file itself; thread-safe.
+#ifndef WEFT_DATA_TEXT_FILE_H_
+#define WEFT_DATA_TEXT_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace weft {
+
+// The text of a file after CleanText. Errors name the full path: NotFound (missing), PermissionDenied, FailedPrecondition (a
+// folder), DataLoss (invalid UTF-8), Unavailable (read error).
+absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+
+// Checks and normalises raw bytes; `name` stands for them in errors. DataLoss as from ValidateUtf8, with a hint for UTF-16.
+absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name);
+
+// CRLF and lone CR become \n.
+std::string NormalizeNewlines(std::string text);
+
+// DataLoss naming the line, the byte offset (from 0) and the bytes of the first invalid sequence: "name:line: ...".
+absl::Status ValidateUtf8(absl::string_view text, absl::string_view name);
+
+// The lines of a text, split at \n only (U+2028 and form feed break no line). A final \n makes no extra line; "" has none.
+std::vector<absl::string_view> Lines(absl::string_view text);
+
+// Full path of `path` for messages; `path` itself where the system cannot say.
+std::string FullPath(const std::string& path);
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo): the same on every machine. Chain with the previous hash as `seed` to hash several parts.
+inline constexpr uint64_t kHashSeed = 14695981039346656037ull;
+uint64_t HashBytes(absl::string_view bytes, uint64_t seed = kHashSeed);
+
+}  // namespace weft
+
+#endif  // WEFT_DATA_TEXT_FILE_H_

@@ -1,0 +1,73 @@
+#include "data/utf8.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace weft {
+
+int64_t DecodeUtf8(absl::string_view text, int64_t offset, char32_t* code_point) {
+  const auto byte = [&](int64_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[offset + i])); };
+  const uint32_t lead = byte(0);
+  if (lead < 0x80) {
+    *code_point = lead;
+    return 1;
+  }
+  const int64_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  // 80..BF are continuation bytes, C0 and C1 could only start overlong forms, F5.. lies above U+10FFFF.
+  if (lead < 0xC2 || lead > 0xF4 || offset + length > static_cast<int64_t>(text.size())) return 0;
+  uint32_t value = lead & (0x7Fu >> length);
+  for (int64_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+    value = (value << 6) | (byte(i) & 0x3F);
+  }
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  const bool surrogate = 0xD800 <= value && value <= 0xDFFF;
+  if (overlong || surrogate || value > 0x10FFFF) return 0;
+  *code_point = value;
+  return length;
+}
+
+void AppendUtf8(char32_t code_point, std::string* text) {
+  const uint32_t value = code_point;
+  if (value < 0x80) {
+    text->push_back(static_cast<char>(value));
+    return;
+  }
+  const int length = value < 0x800 ? 2 : value < 0x10000 ? 3 : 4;
+  const uint32_t lead_marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
+  text->push_back(static_cast<char>(lead_marks[length] | (value >> (6 * (length - 1)))));
+  for (int i = length - 2; i >= 0; --i) text->push_back(static_cast<char>(0x80 | ((value >> (6 * i)) & 0x3F)));
+}
+
+int64_t FindInvalidUtf8(absl::string_view text) {
+  char32_t code_point;
+  for (int64_t i = 0; i < static_cast<int64_t>(text.size());) {
+    const int64_t length = DecodeUtf8(text, i, &code_point);
+    if (length == 0) return i;
+    i += length;
+  }
+  return -1;
+}
+
+int64_t CountCodePoints(absl::string_view text) {
+  int64_t count = 0;
+  char32_t code_point;
+  for (int64_t i = 0; i < static_cast<int64_t>(text.size()); ++count) {
+    i += std::max<int64_t>(1, DecodeUtf8(text, i, &code_point));
+  }
+  return count;
+}
+
+std::string CodePointName(char32_t code_point) { return absl::StrFormat("U+%04X", static_cast<uint32_t>(code_point)); }
+
+std::string QuoteCodePoint(char32_t code_point) {
+  const bool control = code_point < 0x20 || (0x7F <= code_point && code_point < 0xA0);
+  if (control) return CodePointName(code_point);
+  std::string symbol;
+  AppendUtf8(code_point, &symbol);
+  return absl::StrCat("\"", symbol, "\" (", CodePointName(code_point), ")");
+}
+
+}  // namespace weft

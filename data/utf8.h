@@ -1,0 +1,31 @@
+// UTF-8, strictly (RFC 3629): no overlong forms, no surrogates, nothing above U+10FFFF. Pure functions, thread-safe.
+#ifndef WEFT_DATA_UTF8_H_
+#define WEFT_DATA_UTF8_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace weft {
+
+// Decodes the code point that starts at byte `offset` into `code_point` and returns its length in bytes (1..4), or 0 if the
+// bytes there are not valid UTF-8. REQUIRES: 0 <= offset < text.size().
+int64_t DecodeUtf8(absl::string_view text, int64_t offset, char32_t* code_point);
+
+// Appends the 1 to 4 bytes of `code_point`. REQUIRES: a Unicode scalar value.
+void AppendUtf8(char32_t code_point, std::string* text);
+
+// Byte offset of the first invalid sequence, or -1 in valid text.
+int64_t FindInvalidUtf8(absl::string_view text);
+
+// Number of code points in `text`; each invalid byte counts as one.
+int64_t CountCodePoints(absl::string_view text);
+
+// "U+003F", and for a message: "\"?\" (U+003F)", or the code point alone where a control character would garble the message.
+std::string CodePointName(char32_t code_point);
+std::string QuoteCodePoint(char32_t code_point);
+
+}  // namespace weft
+
+#endif  // WEFT_DATA_UTF8_H_

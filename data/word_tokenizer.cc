@@ -1,0 +1,100 @@
+#include "data/word_tokenizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/base/check.h"
+#include "autograd/base/status.h"
+#include "data/text_file.h"
+
+namespace weft {
+namespace {
+
+bool IsSpace(char c) { return c == ' ' || c == '\t'; }
+
+}  // namespace
+
+absl::string_view WordTokenizer::NextWord(absl::string_view text, int64_t* offset) {
+  const int64_t size = static_cast<int64_t>(text.size());
+  int64_t begin = *offset;
+  while (begin < size && IsSpace(text[begin])) ++begin;
+  int64_t end = begin;
+  if (end < size && text[end] == '\n') {
+    ++end;
+  } else {
+    while (end < size && !IsSpace(text[end]) && text[end] != '\n') ++end;
+  }
+  *offset = end;
+  return text.substr(begin, end - begin);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerOptions& options,
+                                                                absl::Span<const absl::string_view> texts) {
+  absl::flat_hash_map<std::string, int64_t> places;  // word -> its place in `counts`, which has an order of its own
+  std::vector<std::pair<std::string, int64_t>> counts;
+  for (absl::string_view text : texts) {
+    WEFT_RETURN_IF_ERROR(ValidateUtf8(text, "training text"));
+    int64_t offset = 0;
+    while (true) {
+      const absl::string_view word = NextWord(text, &offset);
+      if (word.empty()) break;
+      const auto [place, added] = places.try_emplace(word, static_cast<int64_t>(counts.size()));
+      if (added) counts.emplace_back(std::string(word), 0);
+      ++counts[place->second].second;
+    }
+  }
+  std::sort(counts.begin(), counts.end(),
+            [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
+  std::vector<std::string> words;
+  for (auto& [word, count] : counts) {
+    if (count < options.min_count || (options.max_size > 0 && static_cast<int64_t>(words.size()) == options.max_size)) break;
+    words.push_back(std::move(word));
+  }
+  return std::unique_ptr<Tokenizer>(new WordTokenizer(std::move(words), options.specials, options.unknown));
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::FromSymbols(absl::Span<const std::string> symbols, bool specials,
+                                                                      bool unknown) {
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    int64_t offset = 0;
+    if (symbols[i].empty() || NextWord(symbols[i], &offset) != symbols[i]) {
+      return absl::DataLossError(absl::StrCat("word tokenizer: symbol ", i, " is not a word: \"", symbols[i], "\""));
+    }
+  }
+  return std::unique_ptr<Tokenizer>(new WordTokenizer({symbols.begin(), symbols.end()}, specials, unknown));
+}
+
+WordTokenizer::WordTokenizer(std::vector<std::string> words, bool specials, bool unknown)
+    : Tokenizer(static_cast<int64_t>(words.size()), specials, unknown), words_(std::move(words)) {
+  for (size_t id = 0; id < words_.size(); ++id) ids_.emplace(words_[id], static_cast<int32_t>(id));
+}
+
+int64_t WordTokenizer::TryEncode(absl::string_view text, std::vector<int32_t>* ids) const {
+  int64_t offset = 0;
+  while (true) {
+    const absl::string_view word = NextWord(text, &offset);
+    if (word.empty()) return -1;
+    const auto found = ids_.find(word);
+    const int32_t id = found != ids_.end() ? found->second : unk();
+    if (id < 0) return word.data() - text.data();
+    ids->push_back(id);
+  }
+}
+
+std::string WordTokenizer::Decode(absl::Span<const int32_t> ids) const {
+  std::string text;
+  bool glue = true;  // no space before the next word
+  for (int32_t id : ids) {
+    WEFT_CHECK(0 <= id && id < size()) << "id " << id << " of a vocabulary of " << size();
+    if (id == bos() || id == eos()) continue;
+    const std::string word = TokenText(id);
+    const bool newline = word == "\n";
+    if (!glue && !newline) text.push_back(' ');
+    text += word;
+    glue = newline;
+  }
+  return text;
+}
+
+}  // namespace weft
