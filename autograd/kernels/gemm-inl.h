@@ -1,0 +1,283 @@
+// Internal, compiled once for each instruction set: the register tile of f32 products and the packing of its operands. Shared
+// by gemm_f32.cc and attention_f32.cc. Each element of a product is one chain of fused multiply-adds over the depth, starting
+// at zero or at the old value, whatever the tile, the panel or the blocks of depth it falls into; that is what makes rows
+// independent of each other, bit for bit.
+#if defined(WEFT_AUTOGRAD_KERNELS_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_AUTOGRAD_KERNELS_GEMM_INL_H_
+#undef WEFT_AUTOGRAD_KERNELS_GEMM_INL_H_
+#else
+#define WEFT_AUTOGRAD_KERNELS_GEMM_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+constexpr int64_t kLanes = HWY_LANES(float);
+// Columns of a panel of B: two vectors.
+constexpr int64_t kPanel = 2 * kLanes;
+// Rows of a full register tile: 2 * kTileRows accumulators, with room for two vectors of B and one element of A.
+constexpr int64_t kTileRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
+
+// Rows of the next tile when `left` rows remain: the sizes that MultiplyPanels has tiles for.
+HWY_INLINE int64_t NextTileRows(int64_t left) {
+  if (left >= kTileRows) return kTileRows;
+  if (kTileRows > 8 && left >= 8) return 8;
+  return std::min<int64_t>(left, 4);
+}
+
+// How the elements of A lie in memory, for a block of rows that starts at `data`.
+enum class Layout {
+  kRows,     // (r, p) at data[r * stride + p]
+  kColumns,  // (r, p) at data[p * stride + r]
+  kPacked    // tile after tile as PackA writes them; stride unused
+};
+
+struct Left {
+  Layout layout;
+  const float* data;
+  int64_t stride;
+};
+
+// Panels of B: rows of kPanel columns, the last panel of kLanes if that is enough. A tile always loads whole vectors.
+struct Right {
+  const float* data;
+  int64_t wide_stride;    // from one row to the next in a panel of kPanel columns
+  int64_t narrow_stride;  // the same in a panel of kLanes columns
+  int64_t column_step;    // panel j / kPanel starts at data + j * column_step
+};
+// As PackB and PackTransposedB write them; `depth` is the one they were packed with.
+HWY_INLINE Right PackedRight(const float* data, int64_t depth) { return {data, kPanel, kLanes, depth}; }
+// B stored [depth,n], read in place. REQUIRES: n is a multiple of kLanes.
+HWY_INLINE Right DirectRight(const float* data, int64_t ldb) { return {data, ldb, ldb, 1}; }
+
+// Where a product goes: c = a b (+ bias); with `add` the chains start at the old c.
+struct Target {
+  float* c;
+  int64_t ldc;
+  const float* bias;  // null: none
+  bool add;
+};
+
+// One register tile: kR rows, kV vectors of columns of which the first `cols` columns are stored.
+template <int kR, int kV, bool kRowsLayout>
+HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
+                       int64_t b_stride, int64_t cols, const Target& to) {
+  const Target target = to;  // a copy, which stores to C cannot change
+  const FloatTag d;
+  using V = hn::Vec<FloatTag>;
+  V acc[kR][kV];
+  const bool whole = cols == kV * kLanes;
+  HWY_ALIGN float buffer[kR * kV * kLanes];  // of the last columns, when they do not fill their vectors
+  if (!target.add) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kV; ++v) acc[r][v] = hn::Zero(d);
+    }
+  } else {
+    const float* from = target.c;
+    int64_t stride = target.ldc;
+    if (!whole) {
+      for (int r = 0; r < kR; ++r) {
+        for (int64_t j = 0; j < kV * kLanes; ++j) buffer[r * kV * kLanes + j] = j < cols ? from[r * stride + j] : 0.0f;
+      }
+      from = buffer;
+      stride = kV * kLanes;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kV; ++v) acc[r][v] = hn::LoadU(d, from + r * stride + v * kLanes);
+    }
+  }
+  // Three rows share a pointer: more than the general registers hold would be spilled inside the loop.
+  const float* rows[(kR + 2) / 3];
+#pragma GCC unroll 4
+  for (int r = 0; r < kR; r += 3) rows[r / 3] = a + r * (kRowsLayout ? a_stride : 1);
+  for (int64_t p = 0; p < depth; ++p) {
+    V right[kV];
+#pragma GCC unroll 2
+    for (int v = 0; v < kV; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
+    b += b_stride;
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+      const V left = hn::Set(d, rows[r / 3][kRowsLayout ? r % 3 * a_stride : r % 3]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kV; ++v) acc[r][v] = hn::MulAdd(left, right[v], acc[r][v]);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < kR; r += 3) rows[r / 3] += kRowsLayout ? 1 : a_stride;
+  }
+  const float* bias = target.bias;
+  if (HWY_LIKELY(whole)) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kV; ++v) {
+        if (bias != nullptr) acc[r][v] = hn::Add(acc[r][v], hn::LoadU(d, bias + v * kLanes));
+        hn::StoreU(acc[r][v], d, target.c + r * target.ldc + v * kLanes);
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kR; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kV; ++v) hn::Store(acc[r][v], d, buffer + (r * kV + v) * kLanes);
+  }
+  for (int r = 0; r < kR; ++r) {
+    for (int64_t j = 0; j < cols; ++j) {
+      const float value = buffer[r * kV * kLanes + j];
+      target.c[r * target.ldc + j] = bias == nullptr ? value : value + bias[j];
+    }
+  }
+}
+
+template <int kV, bool kRowsLayout>
+HWY_INLINE void TileOfRows(int64_t rows, int64_t depth, const float* a, int64_t a_stride, const float* b, int64_t b_stride,
+                           int64_t cols, const Target& target) {
+  switch (rows) {
+    case 1:
+      return Tile<1, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+    case 2:
+      return Tile<2, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+    case 3:
+      return Tile<3, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+    case 4:
+      return Tile<4, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+#if HWY_TARGET == HWY_AVX3
+    case 8:
+      return Tile<8, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+#endif
+    default:
+      return Tile<kTileRows, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+  }
+}
+
+// target[m,n] = A[m,depth] B[depth,n] on the calling thread; panels of B outside, tiles of rows inside.
+HWY_INLINE void MultiplyPanels(int64_t m, int64_t n, int64_t depth, const Left& left, const Right& right,
+                               const Target& target) {
+  for (int64_t j = 0; j < n; j += kPanel) {
+    const int64_t cols = std::min(kPanel, n - j);
+    const bool wide = cols > kLanes;
+    const float* b = right.data + j * right.column_step;
+    const int64_t b_stride = wide ? right.wide_stride : right.narrow_stride;
+    for (int64_t i = 0; i < m;) {
+      const int64_t rows = NextTileRows(m - i);
+      const Target part = {target.c + i * target.ldc + j, target.ldc, target.bias == nullptr ? nullptr : target.bias + j,
+                           target.add};
+      if (left.layout == Layout::kRows) {
+        const float* a = left.data + i * left.stride;
+        wide ? TileOfRows<2, true>(rows, depth, a, left.stride, b, b_stride, cols, part)
+             : TileOfRows<1, true>(rows, depth, a, left.stride, b, b_stride, cols, part);
+      } else {
+        const bool packed = left.layout == Layout::kPacked;
+        const float* a = packed ? left.data + i * depth : left.data + i;
+        const int64_t a_stride = packed ? rows : left.stride;
+        wide ? TileOfRows<2, false>(rows, depth, a, a_stride, b, b_stride, cols, part)
+             : TileOfRows<1, false>(rows, depth, a, a_stride, b, b_stride, cols, part);
+      }
+      i += rows;
+    }
+  }
+}
+
+// Elements that PackB writes for n columns.
+HWY_INLINE int64_t PackedColumns(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// Copies B[depth,n], stored [depth,n], into panels; columns up to the next multiple of kLanes become zero.
+HWY_INLINE void PackB(int64_t n, int64_t depth, const float* b, int64_t ldb, float* packed) {
+  const FloatTag d;
+  for (int64_t j = 0; j < n; j += kPanel) {
+    const int64_t cols = std::min(kPanel, n - j), width = cols > kLanes ? kPanel : kLanes;
+    const float* from = b + j;
+    if (cols == kPanel) {
+      for (int64_t p = 0; p < depth; ++p, from += ldb, packed += kPanel) {
+        hn::StoreU(hn::LoadU(d, from), d, packed);
+        hn::StoreU(hn::LoadU(d, from + kLanes), d, packed + kLanes);
+      }
+    } else {
+      for (int64_t p = 0; p < depth; ++p, from += ldb, packed += width) {
+        for (int64_t x = 0; x < width; ++x) packed[x] = x < cols ? from[x] : 0.0f;
+      }
+    }
+  }
+}
+
+constexpr int64_t kPackDepth = 32;
+
+// The same for B stored [n,depth].
+HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_t ldb, float* packed) {
+  for (int64_t j = 0; j < n; j += kPanel) {
+    const int64_t cols = std::min(kPanel, n - j), width = cols > kLanes ? kPanel : kLanes;
+    // Pieces of depth whose part of the panel stays in L1 while its columns are filled one group after the other.
+    for (int64_t p0 = 0; p0 < depth; p0 += kPackDepth) {
+      const int64_t end = std::min(depth, p0 + kPackDepth);
+      int64_t x = 0;
+#if HWY_TARGET != HWY_SCALAR
+      // Blocks of 4 x 4, transposed in registers.
+      const hn::FixedTag<float, 4> d4;
+      for (; x + 4 <= cols; x += 4) {
+        const float* r0 = b + (j + x) * ldb;
+        const float *r1 = r0 + ldb, *r2 = r1 + ldb, *r3 = r2 + ldb;
+        float* to = packed + p0 * width + x;
+        int64_t p = p0;
+        for (; p + 4 <= end; p += 4, to += 4 * width) {
+          const auto v0 = hn::LoadU(d4, r0 + p), v1 = hn::LoadU(d4, r1 + p);
+          const auto v2 = hn::LoadU(d4, r2 + p), v3 = hn::LoadU(d4, r3 + p);
+          const auto low01 = hn::InterleaveLower(d4, v0, v1), low23 = hn::InterleaveLower(d4, v2, v3);
+          const auto high01 = hn::InterleaveUpper(d4, v0, v1), high23 = hn::InterleaveUpper(d4, v2, v3);
+          hn::StoreU(hn::ConcatLowerLower(d4, low23, low01), d4, to);
+          hn::StoreU(hn::ConcatUpperUpper(d4, low23, low01), d4, to + width);
+          hn::StoreU(hn::ConcatLowerLower(d4, high23, high01), d4, to + 2 * width);
+          hn::StoreU(hn::ConcatUpperUpper(d4, high23, high01), d4, to + 3 * width);
+        }
+        for (; p < end; ++p, to += width) {
+          to[0] = r0[p];
+          to[1] = r1[p];
+          to[2] = r2[p];
+          to[3] = r3[p];
+        }
+      }
+#endif
+      for (; x < width; ++x) {
+        for (int64_t p = p0; p < end; ++p) packed[p * width + x] = x < cols ? b[(j + x) * ldb + p] : 0.0f;
+      }
+    }
+    packed += width * depth;
+  }
+}
+
+// Copies A[m,depth], stored [depth,m], tile after tile in the order of NextTileRows. Writes m * depth elements.
+HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, float* packed) {
+  for (int64_t i = 0; i < m;) {
+    const int64_t rows = NextTileRows(m - i);
+    const float* from = a + i;
+    if (rows == kTileRows) {
+      for (int64_t p = 0; p < depth; ++p, from += lda, packed += kTileRows) {
+        std::memcpy(packed, from, kTileRows * sizeof(float));
+      }
+    } else {
+      for (int64_t p = 0; p < depth; ++p, from += lda, packed += rows) {
+        for (int64_t r = 0; r < rows; ++r) packed[r] = from[r];
+      }
+    }
+    i += rows;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace weft::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,160 @@
+// Per-target building blocks of the f32 kernels (Highway; included once for each target, after foreach_target.h). Invariants:
+// a tail goes through the same vector instructions as the rest, with a partial load and store, so the bits of an element depend
+// neither on its place nor on n; sums start their lanes at the first element of the range. Nothing here reads or writes outside
+// of [p, p + n). All functions are pure.
+#if defined(WEFT_AUTOGRAD_KERNELS_VECTOR_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_AUTOGRAD_KERNELS_VECTOR_INL_H_
+#undef WEFT_AUTOGRAD_KERNELS_VECTOR_INL_H_
+#else
+#define WEFT_AUTOGRAD_KERNELS_VECTOR_INL_H_
+#endif
+
+#include <cstdint>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::kernels::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using DD = hn::ScalableTag<double>;
+using VF = hn::Vec<DF>;
+using VD = hn::Vec<DD>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+HWY_INLINE int64_t FloatLanes() { return static_cast<int64_t>(hn::Lanes(DF())); }
+
+// The two kinds of place in a range: all lanes inside, or the first `count` of them.
+struct Whole {};
+struct Part {
+  int64_t count;
+};
+
+HWY_INLINE VF Load(const float* p, Whole, float = 0) { return hn::LoadU(DF(), p); }
+HWY_INLINE void Store(VF v, float* p, Whole) { hn::StoreU(v, DF(), p); }
+
+// Lanes at and after part.count become `rest`.
+HWY_INLINE VF Load(const float* p, Part part, float rest = 0) {
+  const DF d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  for (int64_t i = 0; i < FloatLanes(); ++i) lanes[i] = i < part.count ? p[i] : rest;
+  return hn::Load(d, lanes);
+#else
+  const auto mask = hn::FirstN(d, static_cast<size_t>(part.count));
+  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, rest));
+#endif
+}
+HWY_INLINE void Store(VF v, float* p, Part part) {
+  const DF d;
+#if HWY_MEM_OPS_MIGHT_FAULT
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, d, lanes);
+  for (int64_t i = 0; i < part.count; ++i) p[i] = lanes[i];
+#else
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(part.count)), d, p);
+#endif
+}
+
+// Calls body(i, Whole{}) for each full vector at i, i + lanes, ..., then body(i, Part{count}) for what is left.
+template <class Body>
+HWY_INLINE void ForEachVector(int64_t n, const Body& body) {
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, Whole{});
+  if (i < n) body(i, Part{n - i});
+}
+
+// A float vector as two of doubles, in order.
+struct Wide {
+  VD low, high;
+};
+#if HWY_TARGET == HWY_SCALAR  // one lane: it is `low`
+HWY_INLINE Wide Widen(VF v) { return {hn::PromoteTo(DD(), v), hn::Zero(DD())}; }
+HWY_INLINE VF Narrow(Wide w) { return hn::DemoteTo(DF(), w.low); }
+#else
+HWY_INLINE Wide Widen(VF v) {
+  const DD d;
+  const hn::Half<DF> half;
+  return {hn::PromoteTo(d, hn::LowerHalf(half, v)), hn::PromoteTo(d, hn::UpperHalf(half, v))};
+}
+HWY_INLINE VF Narrow(Wide w) {
+  const hn::Half<DF> half;
+  return hn::Combine(DF(), hn::DemoteTo(half, w.high), hn::DemoteTo(half, w.low));
+}
+#endif
+
+// w with zeros in the lanes at and after part.count.
+HWY_INLINE Wide Keep(Wide w, Whole) { return w; }
+HWY_INLINE Wide Keep(Wide w, Part part) {
+  const DD d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t low = part.count < lanes ? part.count : lanes;
+  return {hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(low)), w.low),
+          hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(part.count - low)), w.high)};
+}
+
+// A sum of floats in double lanes: element i of the range always goes to the same lane. Products of two floats are exact.
+struct DoubleSum {
+  VD low, high;
+
+  HWY_INLINE DoubleSum() : low(hn::Zero(DD())), high(hn::Zero(DD())) {}
+  HWY_INLINE void Add(VF v) { Add(Widen(v)); }
+  HWY_INLINE void Add(Wide w) {
+    low = hn::Add(low, w.low);
+    high = hn::Add(high, w.high);
+  }
+  HWY_INLINE void AddProduct(VF a, VF b) { AddProduct(Widen(a), Widen(b)); }
+  HWY_INLINE void AddProduct(Wide a, Wide b) {
+    low = hn::MulAdd(a.low, b.low, low);
+    high = hn::MulAdd(a.high, b.high, high);
+  }
+  HWY_INLINE double Total() const {
+#if HWY_TARGET == HWY_SCALAR  // `high` holds no element
+    return hn::GetLane(low);
+#else
+    return hn::GetLane(hn::SumOfLanes(DD(), hn::Add(low, high)));
+#endif
+  }
+};
+
+// The larger of v and so_far; a NaN in v is passed over.
+HWY_INLINE VF MaxIgnoringNan(VF v, VF so_far) { return hn::IfThenElse(hn::Gt(v, so_far), v, so_far); }
+
+// Largest element of x[0, n) that is not NaN; -inf when there is none.
+HWY_INLINE float MaxOf(const float* x, int64_t n) {
+  const DF d;
+  VF most = hn::Set(d, -kInfinity);
+  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR { most = MaxIgnoringNan(Load(x + i, part, -kInfinity), most); });
+  return hn::GetLane(hn::MaxOfLanes(d, most));
+}
+
+// e^x. Measured against f64 on all targets: within 1.1 ulp for results above the denormals; inf from 88.73 on, 0 below -104,
+// NaN for NaN (Highway's own Exp is undefined above 104 and gives 0 for NaN).
+HWY_INLINE VF Exp(VF x) {
+  const DF d;
+  const VF limit = hn::Set(d, 89.0f);
+  const VF y = hn::Exp(d, hn::IfThenElse(hn::Gt(x, limit), limit, x));
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
+}
+
+// ln x. Measured: within 1.1 ulp, denormals included; -inf for 0, NaN below, inf for inf.
+HWY_INLINE VF Log(VF x) {
+  const DF d;
+  const VF zero = hn::Zero(d);
+  VF y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInfinity), y);
+  y = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), y);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, kInfinity)), y, hn::Add(x, x));  // inf and NaN are their own logarithm
+}
+
+}  // namespace
+}  // namespace weft::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // WEFT_AUTOGRAD_KERNELS_VECTOR_INL_H_
