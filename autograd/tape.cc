@@ -1,0 +1,220 @@
+#include "autograd/tape.h"
+
+#include "autograd/base/check.h"
+
+namespace weft {
+
+Tensor Variable::value() const {
+  WEFT_CHECK(tape != nullptr) << "value() of an undefined Variable";
+  return tape->slots_[tape->Check(*this, "value()")].value;
+}
+
+bool Variable::requires_grad() const {
+  WEFT_CHECK(tape != nullptr) << "requires_grad() of an undefined Variable";
+  return tape->slots_[tape->Check(*this, "requires_grad()")].requires_grad;
+}
+
+void Tape::Reset(Mode mode) {
+  mode_ = mode;
+  ++epoch_;
+  backward_done_ = false;
+  arena_.Reset();
+  gradients_.Reset();
+  slots_.clear();
+  uses_.clear();
+  nodes_.clear();
+}
+
+int32_t Tape::Check(Variable v, const char* op) const {
+  WEFT_CHECK(v.tape == this) << op << ": a Variable of another tape, or undefined";
+  WEFT_CHECK(v.epoch == epoch_) << op << ": stale Variable: its tape has been reset since (epoch " << v.epoch << ", now "
+                                << epoch_ << ")";
+  return v.slot;
+}
+
+Variable Tape::AddSlot(const Slot& slot) {
+  const auto index = static_cast<int32_t>(slots_.size());
+  slots_.push_back(slot);
+  if (slot.root < 0) slots_.back().root = index;
+  return {this, index, epoch_};
+}
+
+Variable Tape::Constant(const Tensor& value) {
+  Slot slot;
+  slot.value = value;
+  return AddSlot(slot);
+}
+
+Variable Tape::Input(const Tensor& value) {
+  Slot slot;
+  slot.value = value;
+  slot.requires_grad = mode_ == Mode::kTraining;
+  slot.retain = true;
+  return AddSlot(slot);
+}
+
+Variable Tape::Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version, const char* name) {
+  Slot slot;
+  slot.value = value;
+  slot.name = name;
+  slot.requires_grad = mode_ == Mode::kTraining && grad.defined();
+  if (slot.requires_grad) {
+    WEFT_CHECK(grad.shape() == value.shape() && grad.dtype() == value.dtype())
+        << "Leaf " << (name ? name : "") << ": gradient " << grad.dtype() << grad.shape() << " of a value " << value.dtype()
+        << value.shape();
+    slot.grad = grad;
+  }
+  slot.retain = true;
+  slot.outside_version = version;
+  slot.version_seen = version ? *version : 0;
+  return AddSlot(slot);
+}
+
+Tensor Tape::Allocate(DType dtype, const Shape& shape) {
+  return Tensor(arena_.Allocate(shape.elements() * DTypeSize(dtype)), dtype, shape);
+}
+
+Tensor Tape::Mutable(Variable v) {
+  const Slot& slot = slots_[Check(v, "Mutable")];
+  ++slots_[slot.root].version;
+  return slot.value;
+}
+
+void Tape::Retain(Variable v) {
+  Slot& slot = slots_[Check(v, "Retain")];
+  WEFT_CHECK(!backward_done_) << "Retain after Backward: the gradient may be gone already";
+  slot.retain = true;
+}
+
+Tensor Tape::Gradient(Variable v) const {
+  const Slot& slot = slots_[Check(v, "Gradient")];
+  WEFT_CHECK(slot.retain) << "Gradient of an intermediate value: call Retain on it before Backward";
+  return slot.received ? slot.grad : Tensor();
+}
+
+Tensor Tape::GradientInto(int32_t index) {
+  Slot& slot = slots_[index];
+  if (!slot.requires_grad) return Tensor();
+  slot.received = true;
+  if (!slot.grad.defined()) {
+    const int64_t bytes = slot.value.bytes();
+    void* memory = slot.retain ? arena_.Allocate(bytes) : gradients_.Take(bytes);
+    slot.grad = Tensor(memory, slot.value.dtype(), slot.value.shape());
+    slot.grad.Zero();
+  }
+  return slot.grad;
+}
+
+void Tape::Release(int32_t index) {
+  Slot& slot = slots_[index];
+  if (!slot.grad.defined() || slot.retain) return;
+  gradients_.Give(slot.grad.raw());
+  slot.grad = Tensor();
+}
+
+void Tape::CheckUnchanged(const Node& node) const {
+  for (int32_t i = 0; i < node.uses; ++i) {
+    const Use& use = uses_[node.first_use + i];
+    const Slot& slot = slots_[use.slot];
+    const Slot& root = slots_[slot.root];  // of a view: what it views
+    WEFT_CHECK(root.version == use.version) << "backward of " << node.name << ": its input " << i << " of shape "
+                                            << slot.value.shape() << " was changed after it had been used";
+    WEFT_CHECK(root.outside_version == nullptr || *root.outside_version == root.version_seen)
+        << "backward of " << node.name << ": parameter " << (root.name ? root.name : "")
+        << " was changed between forward and backward";
+  }
+  for (int32_t i = 0; i < node.outputs; ++i) {
+    const Slot& slot = slots_[node.first_output + i];
+    // A view has the versions of its root, an input, which the loop above has checked.
+    WEFT_CHECK(slot.root != node.first_output + i || slot.version == 0)
+        << "backward of " << node.name << ": its output " << i << " of shape " << slot.value.shape()
+        << " was changed after it was computed";
+  }
+}
+
+void Tape::Backward(Variable loss) {
+  const Slot& slot = slots_[Check(loss, "Backward")];
+  WEFT_CHECK_EQ(slot.value.elements(), 1) << "Backward needs one number, got shape " << slot.value.shape();
+  Tensor one = Allocate(slot.value.dtype(), slot.value.shape());
+  one.Set(0, 1.0);
+  Backward(loss, one);
+}
+
+void Tape::Backward(Variable output, const Tensor& upstream) {
+  const int32_t last = Check(output, "Backward");
+  WEFT_CHECK(mode_ == Mode::kTraining) << "Backward on a tape in inference mode";
+  WEFT_CHECK(!backward_done_)
+      << "Backward twice: this graph has been used already; Reset the tape and run the forward pass again";
+  backward_done_ = true;
+  WEFT_CHECK(slots_[last].requires_grad) << "Backward: the output depends on nothing that needs a gradient";
+  WEFT_CHECK(upstream.shape() == slots_[last].value.shape() && upstream.dtype() == slots_[last].value.dtype())
+      << "Backward: upstream " << upstream.dtype() << upstream.shape() << " for an output " << slots_[last].value.dtype()
+      << slots_[last].value.shape();
+
+  const Tensor seed = GradientInto(last);
+  for (int64_t i = 0; i < seed.elements(); ++i) seed.Set(i, seed.At(i) + upstream.At(i));
+
+  Gradients gradients(this);
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    bool reached = false;
+    for (int32_t i = 0; i < node->outputs; ++i) reached |= slots_[node->first_output + i].received;
+    if (!reached) continue;
+    CheckUnchanged(*node);
+    node->run(node->closure, gradients);
+    for (void* buffer : scratch_) gradients_.Give(buffer);
+    scratch_.clear();
+    for (int32_t i = 0; i < node->outputs; ++i) Release(node->first_output + i);
+  }
+}
+
+Tensor Gradients::Of(Variable y) const { return tape_->slots_[tape_->Check(y, "Gradients::Of")].grad; }
+
+Tensor Gradients::Into(Variable x) { return x.defined() ? tape_->GradientInto(tape_->Check(x, "Gradients::Into")) : Tensor(); }
+
+Tensor Gradients::Scratch(DType dtype, const Shape& shape) {
+  void* memory = tape_->gradients_.Take(shape.elements() * DTypeSize(dtype));
+  tape_->scratch_.push_back(memory);
+  return Tensor(memory, dtype, shape);
+}
+
+Op::Op(const char* name, absl::Span<const Variable> inputs) : name_(name) {
+  for (const Variable& input : inputs) {
+    if (input.defined() && tape_ == nullptr) tape_ = input.tape;
+  }
+  WEFT_CHECK(tape_ != nullptr) << name << ": no input is defined";
+  first_use_ = static_cast<int32_t>(tape_->uses_.size());
+  for (const Variable& input : inputs) {
+    if (!input.defined()) continue;
+    const int32_t index = tape_->Check(input, name);
+    const Tape::Slot& slot = tape_->slots_[index];
+    tape_->uses_.push_back({index, tape_->slots_[slot.root].version});
+    needs_backward_ |= slot.requires_grad;
+    ++uses_;
+  }
+}
+
+Variable Op::Output(DType dtype, const Shape& shape) {
+  Tape::Slot slot;
+  slot.value = tape_->Allocate(dtype, shape);
+  slot.requires_grad = needs_backward_;
+  Variable y = tape_->AddSlot(slot);
+  if (outputs_++ == 0) first_output_ = y.slot;
+  return y;
+}
+
+Variable Op::View(Variable x, const Tensor& value) {
+  Tape::Slot slot;
+  slot.value = value;
+  slot.requires_grad = needs_backward_;
+  slot.root = tape_->slots_[tape_->Check(x, name_)].root;
+  Variable y = tape_->AddSlot(slot);
+  if (outputs_++ == 0) first_output_ = y.slot;
+  return y;
+}
+
+void Op::Record(void (*run)(const void*, Gradients&), const void* closure) {
+  WEFT_CHECK_GT(outputs_, 0) << name_ << ": Backward before any Output";
+  tape_->nodes_.push_back({name_, run, closure, first_output_, outputs_, first_use_, uses_});
+}
+
+}  // namespace weft

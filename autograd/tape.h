@@ -1,0 +1,210 @@
+// Tape: records what a computation did, so that Backward can walk it from the end and add up gradients. Define-by-run: user
+// code calls ops (autograd/ops.h) in plain C++ and each leaves one entry. Entries are in topological order by construction, so
+// Backward is one loop: no sort, no recursion. A tape belongs to one thread at a time; several tapes are independent (no
+// globals).
+//
+// Memory: values live in the tape's arena until Reset; gradients of intermediate values come from a pool and go back as soon as
+// their producer's backward has run. Leaf values belong to the caller. After the largest step, a step allocates nothing.
+//
+// Misuse is a bug of the caller and stops the program, naming the op: a handle of another tape or of before the last Reset,
+// Backward twice, a value changed (through Mutable, or a parameter's version) after an op has used it.
+#ifndef WEFT_AUTOGRAD_TAPE_H_
+#define WEFT_AUTOGRAD_TAPE_H_
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "autograd/arena.h"
+#include "autograd/tensor.h"
+
+namespace weft {
+
+class Tape;
+class Gradients;
+
+// A small handle of a value on a tape; copy it freely. Valid until the tape's next Reset; use after that is refused.
+struct Variable {
+  Tape* tape = nullptr;
+  int32_t slot = -1;
+  uint32_t epoch = 0;
+
+  bool defined() const { return tape != nullptr; }
+  // The value; the view is valid until Reset. Write only through Tape::Mutable. Returned by value, as is the shape: a reference
+  // would dangle when the next op makes the tape's list of slots grow.
+  Tensor value() const;
+  Shape shape() const { return value().shape(); }
+  DType dtype() const { return value().dtype(); }
+  bool requires_grad() const;
+};
+
+class Tape {
+ public:
+  // kInference records no backward functions and keeps nothing for them.
+  enum class Mode : uint8_t { kTraining, kInference };
+
+  explicit Tape(Mode mode = Mode::kTraining) : mode_(mode) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // Forgets everything recorded; all Variables become stale; memory is kept.
+  void Reset() { Reset(mode_); }
+  void Reset(Mode mode);
+  Mode mode() const { return mode_; }
+
+  // --- Leaves. The caller keeps the memory alive, and unchanged, until Backward.
+  // A value without gradient.
+  Variable Constant(const Tensor& value);
+  // A value whose gradient the tape keeps until Reset (see Gradient).
+  Variable Input(const Tensor& value);
+  // A value whose gradient is ADDED into `grad` (same shape and dtype) by Backward. When `version` is given, Backward refuses
+  // if *version has changed since this call. `name` (may be null) must outlive the tape's epoch; it appears in error messages.
+  Variable Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version = nullptr, const char* name = nullptr);
+
+  // --- Backward.
+  // Adds d(loss)/d(leaf) into every leaf. REQUIRES: one element; not yet called since Reset; training mode.
+  void Backward(Variable loss);
+  // The same from an upstream gradient of any shape (that of `output`): the gradient of sum(output * upstream).
+  void Backward(Variable output, const Tensor& upstream);
+  // The gradient of an Input, a Leaf, or a value passed to Retain before Backward; not defined() when none arrived.
+  Tensor Gradient(Variable v) const;
+  // Keeps an intermediate value's gradient until Reset.
+  void Retain(Variable v);
+
+  // --- For writers of ops and layers.
+  // Uninitialised memory until Reset.
+  Tensor Allocate(DType dtype, const Shape& shape);
+  // A copy of `values` that lives until Reset, so that a backward function may capture it.
+  template <class T>
+  absl::Span<const T> Copy(absl::Span<const T> values) {
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+    if (values.empty()) return {};
+    T* copy = static_cast<T*>(arena_.Allocate(values.size() * sizeof(T)));
+    std::memcpy(copy, values.data(), values.size() * sizeof(T));
+    return {copy, values.size()};
+  }
+  // The value for writing. Backward then refuses any op that has read or produced `v` (or a view of it) before this call.
+  Tensor Mutable(Variable v);
+
+  int64_t op_count() const { return static_cast<int64_t>(nodes_.size()); }
+  // Bytes held for values and for gradients.
+  int64_t memory() const { return arena_.capacity() + gradients_.capacity(); }
+
+ private:
+  friend struct Variable;
+  friend class Gradients;
+  friend class Op;
+
+  struct Slot {
+    Tensor value;
+    Tensor grad;  // defined once a gradient arrived (leaves with their own: from the start)
+    const uint64_t* outside_version = nullptr;
+    uint64_t version_seen = 0;
+    const char* name = nullptr;  // of a Leaf
+    int32_t root = -1;           // the slot that owns the memory: itself unless a view
+    uint32_t version = 0;        // of a root: bumped by Mutable
+    bool requires_grad = false;
+    bool retain = false;    // gradient stays until Reset
+    bool received = false;  // a gradient arrived
+  };
+  struct Use {  // an input of a node and its version at that time
+    int32_t slot;
+    uint32_t version;
+  };
+  struct Node {
+    const char* name;
+    void (*run)(const void* closure, Gradients&);
+    const void* closure;
+    int32_t first_output, outputs;
+    int32_t first_use, uses;
+  };
+
+  int32_t Check(Variable v, const char* op) const;  // slot of a live handle of this tape
+  Variable AddSlot(const Slot& slot);
+  void CheckUnchanged(const Node& node) const;
+  Tensor GradientInto(int32_t slot);
+  void Release(int32_t slot);
+
+  Mode mode_;
+  uint32_t epoch_ = 1;
+  bool backward_done_ = false;
+  Arena arena_;
+  BufferPool gradients_;
+  std::vector<Slot> slots_;
+  std::vector<Use> uses_;
+  std::vector<Node> nodes_;
+  std::vector<void*> scratch_;  // of the backward function that is running
+};
+
+// What a backward function gets.
+class Gradients {
+ public:
+  // The gradient that arrived at output `y`; not defined() when this output (of several) got none. Read only.
+  Tensor Of(Variable y) const;
+  // Where to ADD the gradient of input `x` (zero at first use); not defined() when x needs none: then skip the work.
+  Tensor Into(Variable x);
+  // Uninitialised memory until this backward function returns.
+  Tensor Scratch(DType dtype, const Shape& shape);
+
+ private:
+  friend class Tape;
+  explicit Gradients(Tape* tape) : tape_(tape) {}
+  Tape* tape_;
+};
+
+// How an op is written: ONE function holds the forward computation and its gradient.
+//
+//   Variable Square(Variable x) {
+//     Op op("square", {x});
+//     Variable y = op.Output(x.dtype(), x.shape());
+//     ... write y.value() from x.value() ...
+//     op.Backward([x, y](Gradients& g) {
+//       if (Tensor dx = g.Into(x); dx.defined()) ... add 2 * x * g.Of(y) into dx ...
+//     });
+//     return y;
+//   }
+//
+// The lambda runs at most once and only if some output got a gradient. It captures by value and only trivially destructible
+// things (Variables, Tensors, numbers, spans from Tape::Copy): checked at compile time.
+class Op {
+ public:
+  // REQUIRES: at least one input defined(); all on one tape. Undefined Variables (optional inputs) are skipped. `name` is a
+  // literal.
+  Op(const char* name, std::initializer_list<Variable> inputs) : Op(name, absl::MakeConstSpan(inputs.begin(), inputs.size())) {}
+  Op(const char* name, absl::Span<const Variable> inputs);
+
+  Tape& tape() const { return *tape_; }
+  const char* name() const { return name_; }
+  // Whether Backward will ever be run for this op: if not, keep nothing for it.
+  bool needs_backward() const { return needs_backward_; }
+
+  // A new output in fresh memory (uninitialised). Several outputs are allowed, before Backward.
+  Variable Output(DType dtype, const Shape& shape);
+  // A new output that is `value`, a view of x's memory.
+  Variable View(Variable x, const Tensor& value);
+
+  template <class F>
+  void Backward(F backward) {
+    static_assert(std::is_trivially_destructible_v<F>, "capture Variables, Tensors and numbers by value; arrays by Tape::Copy");
+    if (!needs_backward_) return;
+    void* closure = tape_->arena_.Allocate(sizeof(F));
+    new (closure) F(backward);
+    Record([](const void* f, Gradients& g) { (*static_cast<const F*>(f))(g); }, closure);
+  }
+
+ private:
+  void Record(void (*run)(const void*, Gradients&), const void* closure);
+
+  const char* name_;
+  Tape* tape_ = nullptr;
+  bool needs_backward_ = false;
+  int32_t first_use_ = 0, uses_ = 0;
+  int32_t first_output_ = -1, outputs_ = 0;
+};
+
+}  // namespace weft
+
+#endif  // WEFT_AUTOGRAD_TAPE_H_
