@@ -5,6 +5,7 @@
 // or dtypes that do not fit stop the program, naming the op and both shapes. "Keeps" is the memory held until Reset beyond
 // inputs and outputs, in bytes per element. Axes may be negative (-1 is the last). All ops are deterministic: the same bits for
 // any number of threads.
+// Sequences that say whose rows are whose are disjoint and in the order of their rows (key sequences: any order, and shared).
 #ifndef WEFT_AUTOGRAD_OPS_H_
 #define WEFT_AUTOGRAD_OPS_H_
 
