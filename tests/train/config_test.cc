@@ -1,0 +1,411 @@
+#include "train/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kGood[] = R"([run]
+dir = "runs/g2p"
+seed = 3
+
+[data]
+kind = "pairs"
+dir = "g2p"
+train = "train.tsv"
+valid = "valid.tsv"
+tokenizer = { source = { kind = "char" }, target = { kind = "word" } }
+
+[model]
+family = "encoder_decoder"
+d_model = 64
+
+[train]
+steps = 2000
+batch_tokens = 4096
+
+[optimizer]
+lr = 1e-3
+betas = [0.9, 0.98]
+
+[schedule]
+kind = "cosine"
+warmup_steps = 100
+
+[valid]
+every = 500
+metrics = ["loss", "exact_match", "per"]
+best = "per"
+)";
+
+constexpr char kText[] = "[data]\nkind = \"text\"\ntrain = \"a.txt\"\nwindow = 64\n[train]\nsteps = 10\nbatch_size = 4\n";
+
+// A model of three keys, in place of the layers'.
+std::vector<std::string> CheckModel(const Options& model, const Config&, Options* resolved) {
+  std::string family = "encoder_decoder";
+  int64_t d_model = 128;
+  double dropout = 0;
+  const auto fields = [&](FieldVisitor& v) {
+    v.Choice("family", family, {"encoder_decoder", "decoder", "encoder"}, "");
+    v.Visit("d_model", d_model, {.min = 1}, "");
+    v.Visit("dropout", dropout, {.min = 0, .max = 1, .max_open = true}, "");
+  };
+  OptionsReader reader("model", model);
+  fields(reader);
+  OptionsWriter writer;
+  fields(writer);
+  *resolved = writer.options;
+  return reader.Finish();
+}
+
+absl::StatusOr<Config> Load(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return ParseConfig({.text = text, .name = "x.toml", .folder = "/cfg"}, overrides, CheckModel);
+}
+
+Config LoadGood(const std::vector<std::string>& overrides = {}) {
+  absl::StatusOr<Config> config = Load(kGood, overrides);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *config : Config();
+}
+
+Config LoadTextConfig(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = overrides;
+  all.push_back("model.family=decoder");
+  absl::StatusOr<Config> config = Load(kText, all);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *config : Config();
+}
+
+std::vector<std::string> ErrorsOf(const absl::StatusOr<Config>& config) {
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  return absl::StrSplit(config.status().message(), '\n');
+}
+
+// The errors of kGood with one text replaced.
+std::vector<std::string> ErrorsWith(const std::string& from, const std::string& to) {
+  const std::string text = absl::StrReplaceAll(kGood, {{from, to}});
+  EXPECT_NE(text, kGood) << from;
+  return ErrorsOf(Load(text));
+}
+
+std::vector<std::string> ErrorsWithSet(const std::vector<std::string>& overrides) { return ErrorsOf(Load(kGood, overrides)); }
+
+TEST(ConfigTest, ReadsSectionsAndFillsDefaults) {
+  const Config config = LoadGood();
+  EXPECT_EQ(config.run.seed, 3);
+  EXPECT_EQ(config.train.steps, 2000);
+  EXPECT_EQ(config.train.batch_size, 0);
+  EXPECT_EQ(config.train.clip_norm, 1.0);
+  EXPECT_EQ(config.optimizer.kind, "adamw");
+  EXPECT_THAT(config.optimizer.betas, ElementsAre(0.9, 0.98));
+  EXPECT_EQ(config.schedule.steps, 2000);
+  EXPECT_EQ(config.data.source_tokenizer.kind, "char");
+  EXPECT_EQ(config.data.target_tokenizer.kind, "word");
+  EXPECT_EQ(std::get<int64_t>(config.model.Find("d_model")->value), 64);
+  EXPECT_NE(config.model.Find("dropout"), nullptr);
+  const DataOptions data = ToDataOptions(config);
+  EXPECT_EQ(data.kind, "pairs");
+  EXPECT_EQ(data.train, "/cfg/g2p/train.tsv");
+  EXPECT_EQ(data.seed, 3u);
+}
+
+TEST(ConfigTest, PrintedConfigLoadsToItself) {
+  std::vector<Config> configs = {LoadGood(),
+                                 LoadGood({"train.epochs=3", "schedule.kind=constant"}),
+                                 LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
+                                 LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
+                                 LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
+                                 LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
+                                 LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
+  const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
+  configs.push_back(*Load(task));
+  configs.push_back(*Load(task, {"data.tokenizer={ source = { kind = \"byte\" } }"}));
+  for (const Config& config : configs) {
+    const std::string printed = PrintConfig(config);
+    const absl::StatusOr<Config> again =
+        ParseConfig({.text = printed, .name = "other.toml", .folder = "/elsewhere"}, {}, CheckModel);
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << printed;
+    EXPECT_EQ(PrintConfig(*again), printed);
+    EXPECT_EQ(CanonicalConfig(*again), CanonicalConfig(config));
+  }
+}
+
+TEST(ConfigTest, CanonicalConfigKnowsNoPathsAndLoads) {
+  const std::string canonical = CanonicalConfig(LoadGood());
+  EXPECT_EQ(canonical, CanonicalConfig(LoadGood({"run.dir=/other", "data.train=/a.tsv", "data.valid=/b.tsv"})));
+  EXPECT_NE(canonical, CanonicalConfig(LoadGood({"run.seed=4"})));
+  EXPECT_NE(canonical, CanonicalConfig(LoadGood({"model.d_model=65"})));
+  EXPECT_THAT(canonical, testing::Not(HasSubstr("/")));
+  const absl::StatusOr<Config> again =
+      ParseConfig({.text = canonical, .name = "checkpoint", .needs_data_files = false}, {}, CheckModel);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(CanonicalConfig(*again), canonical);
+}
+
+TEST(ConfigTest, FiveMistakesGiveFiveLocatedErrorsInOrder) {
+  const std::string text = absl::StrReplaceAll(kGood, {{"seed = 3", "sead = 3"},
+                                                       {"kind = \"pairs\"", "kind = \"pairz\""},
+                                                       {"d_model = 64", "d_model = 1.5"},
+                                                       {"lr = 1e-3", "lr = -1"},
+                                                       {"every = 500", "evry = 500"}});
+  EXPECT_THAT(
+      ErrorsOf(Load(text)),
+      ElementsAre("x.toml:3:1: run.sead: unknown key; did you mean run.seed?",
+                  "x.toml:6:8: data.kind: found \"pairz\" (a string), allowed \"pairs\", \"text\", \"labels\", \"task\"; did "
+                  "you mean \"pairs\"?",
+                  "x.toml:14:11: model.d_model: found 1.5 (a float), allowed an integer >= 1",
+                  "x.toml:21:6: optimizer.lr: found -1 (an integer), allowed a number > 0",
+                  "x.toml:29:1: valid.evry: unknown key; did you mean valid.every?"));
+}
+
+TEST(ConfigTest, MisplacedKeysNameTheirSection) {
+  EXPECT_THAT(ErrorsWith("steps = 2000", "steps = 2000\ndropout = 0.1"),
+              ElementsAre("x.toml:18:1: train.dropout: unknown key; dropout is a key of [model]"));
+  EXPECT_THAT(ErrorsWith("d_model = 64", "d_model = 64\nlr = 0.1"),
+              ElementsAre("x.toml:15:1: model.lr: unknown key; lr is a key of [optimizer]"));
+  EXPECT_THAT(ErrorsWith("[run]", "epochs = 1\n[run]"),
+              ElementsAre("x.toml:1:1: epochs: unknown key; epochs is a key of [train]"));
+}
+
+TEST(ConfigTest, MisspeltSectionsSuggestTheNearest) {
+  EXPECT_THAT(ErrorsWith("[optimizer]", "[optimiser]"),
+              ElementsAre("x.toml:20:2: optimiser: unknown table; did you mean optimizer?"));
+  EXPECT_THAT(ErrorsWith("[run]", "train = 1\n[run]").front(), HasSubstr("not valid TOML"));
+  EXPECT_THAT(ErrorsOf(Load("run = 1\n" + std::string(kText), {"model.family=decoder"})),
+              ElementsAre("x.toml:1:7: run: found 1 (an integer), allowed a table: [run]"));
+}
+
+TEST(ConfigTest, MissingKeysAreNamed) {
+  EXPECT_THAT(ErrorsOf(Load("[data]\nkind = \"text\"\n", {"model.family=decoder"})),
+              ElementsAre("x.toml:1:1: data.window: missing; data.kind = \"text\" needs the tokens of one training example",
+                          "x.toml:1:1: data.train: missing; give the file to train on",
+                          "x.toml: train.steps: missing; give it or train.epochs",
+                          "x.toml: train.batch_size: missing; give it or train.batch_tokens"));
+  EXPECT_THAT(ErrorsWith("kind = \"pairs\"\n", ""), ElementsAre(HasSubstr("data.kind: missing; allowed")));
+}
+
+TEST(ConfigTest, EmptyAndDuplicatesAreRefused) {
+  EXPECT_THAT(ErrorsOf(Load("")), ElementsAre(HasSubstr("x.toml: the config is empty")));
+  EXPECT_THAT(ErrorsOf(Load("# only a comment\n")), ElementsAre(HasSubstr("x.toml: the config is empty")));
+  EXPECT_THAT(ErrorsWith("seed = 3", "seed = 3\nseed = 4"), ElementsAre(StartsWith("x.toml:4:")));
+}
+
+TEST(ConfigTest, UnreadableFilesAreRefusedByName) {
+  EXPECT_THAT(ErrorsOf(LoadConfig("/nowhere/x.toml", {}, CheckModel)),
+              ElementsAre("/nowhere/x.toml: cannot read the config: No such file or directory"));
+  const std::string folder = testing::TempDir();
+  EXPECT_THAT(ErrorsOf(LoadConfig(folder, {}, CheckModel)), ElementsAre(folder + ": cannot read the config: it is a folder"));
+}
+
+TEST(ConfigTest, CommandLineWinsAndTheLastOfAKey) {
+  EXPECT_EQ(LoadGood({"optimizer.lr=0.5"}).optimizer.lr, 0.5);
+  EXPECT_EQ(LoadGood({"optimizer.lr=0.5", "optimizer.lr=0.25"}).optimizer.lr, 0.25);
+  EXPECT_EQ(LoadGood({"optimizer.lr=1"}).optimizer.lr, 1.0);
+  EXPECT_THAT(ErrorsWithSet({"optimizer.lr=1e-3x"}),
+              ElementsAre("--set optimizer.lr: found \"1e-3x\" (a string), allowed a number > 0"));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.lr="}), ElementsAre("--set optimizer.lr: found \"\" (a string), allowed a number > 0"));
+  EXPECT_THAT(ErrorsWithSet({"train.stpes=5"}), ElementsAre("--set train.stpes: unknown key; did you mean train.steps?"));
+  EXPECT_THAT(ErrorsWithSet({"train.steps"}), ElementsAre(StartsWith("--set train.steps: allowed KEY=VALUE")));
+}
+
+TEST(ConfigTest, CommandLineReplacesAKeyThatExcludesTheFiles) {
+  const Config config = LoadGood({"train.epochs=3", "train.batch_size=16"});
+  EXPECT_EQ(config.train.steps, 0);
+  EXPECT_EQ(config.train.epochs, 3);
+  EXPECT_EQ(config.train.batch_size, 16);
+  EXPECT_EQ(config.train.batch_tokens, 0);
+  EXPECT_EQ(config.schedule.steps, 0);  // the trainer knows the steps of an epoch
+  EXPECT_THAT(ErrorsWithSet({"train.steps=1", "schedule.warmup_steps=0", "train.epochs=3"}),
+              ElementsAre("--set train.epochs: excludes train.steps; allowed one of the two"));
+  EXPECT_THAT(ErrorsWith("steps = 2000", "steps = 2000\nepochs = 2"),
+              ElementsAre("x.toml:18:10: train.epochs: excludes train.steps; allowed one of the two"));
+}
+
+TEST(ConfigTest, TypesAreStrict) {
+  for (const char* text : {"train.steps=10.0", "train.steps=\"10\"", "train.shuffle=1", "run.seed=1.0", "optimizer.betas=0.9",
+                           "optimizer.kind=true", "valid.metrics=loss", "run.dir=5", "optimizer.lr=true"}) {
+    const std::vector<std::string> errors = ErrorsWithSet({text});
+    EXPECT_THAT(errors.front(), HasSubstr("found ")) << text;
+  }
+  EXPECT_EQ(LoadGood({"train.clip_norm=2"}).train.clip_norm, 2.0);
+}
+
+TEST(ConfigTest, AbsurdValuesAreRefusedWithTheirRange) {
+  for (const char* text : {"train.batch_tokens=-1",
+                           "train.batch_tokens=0",
+                           "train.batch_size=1099511627776",
+                           "train.steps=0",
+                           "train.steps=9223372036854775807",
+                           "train.accumulate=0",
+                           "train.clip_norm=-1",
+                           "train.clip_norm=nan",
+                           "train.label_smoothing=1.0",
+                           "train.label_smoothing=-0.1",
+                           "train.shards=-1",
+                           "optimizer.lr=0",
+                           "optimizer.lr=-1",
+                           "optimizer.lr=nan",
+                           "optimizer.lr=inf",
+                           "optimizer.betas=[0.9, 1.0]",
+                           "optimizer.betas=[-0.1, 0.9]",
+                           "optimizer.eps=0",
+                           "optimizer.weight_decay=-1",
+                           "schedule.warmup_steps=-1",
+                           "schedule.min_lr=-1",
+                           "valid.every=-1",
+                           "valid.batch_size=0",
+                           "checkpoint.keep_last=0",
+                           "model.d_model=0"}) {
+    const std::vector<std::string> errors = ErrorsWithSet({text});
+    EXPECT_THAT(errors.front(), testing::AllOf(StartsWith("--set "), HasSubstr(", allowed "))) << text;
+  }
+  EXPECT_THAT(ErrorsWithSet({"optimizer.betas=[0.9]"}), ElementsAre("--set optimizer.betas: found 1 values, allowed 2"));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.window=0"})), ElementsAre(HasSubstr("data.window: found 0")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.valid_fraction=1.0"})),
+              ElementsAre(HasSubstr("allowed a number in [0, 1)")));
+}
+
+TEST(ConfigTest, SeedsKeepAllDigits) {
+  for (const char* seed : {"0", "4294967296", "9007199254740992", "9007199254740993", "9223372036854775807"}) {
+    const Config config = LoadGood({absl::StrCat("run.seed=", seed)});
+    EXPECT_EQ(absl::StrCat(config.run.seed), seed);
+    EXPECT_THAT(PrintConfig(config), HasSubstr(absl::StrCat("seed = ", seed, "\n")));
+  }
+  for (const char* seed : {"-1", "9223372036854775808", "1e3"}) {
+    EXPECT_THAT(ErrorsWithSet({absl::StrCat("run.seed=", seed)}), ElementsAre(HasSubstr("allowed an integer >= 0"))) << seed;
+  }
+}
+
+TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
+  EXPECT_THAT(
+      ErrorsWithSet({"schedule.warmup_steps=2001"}),
+      ElementsAre("--set schedule.warmup_steps: found 2001 warm-up steps, allowed an integer <= train.steps (the default of "
+                  "schedule.steps) = 2000"));
+  EXPECT_THAT(ErrorsWithSet({"schedule.steps=50"}), ElementsAre(HasSubstr("allowed an integer <= schedule.steps = 50")));
+  EXPECT_THAT(ErrorsWithSet({"schedule.min_lr=0.5"}), ElementsAre(HasSubstr("allowed a number <= optimizer.lr = 0.001")));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.momentum=0.9"}),
+              ElementsAre("--set optimizer.momentum: has no meaning with optimizer.kind = \"adamw\", only with \"sgd\""));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=sgd", "optimizer.nesterov=true"}),
+              ElementsAre(HasSubstr("needs optimizer.momentum > 0")));
+  EXPECT_THAT(ErrorsWithSet({"data.window=64"}),
+              ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\", only with \"text\"")));
+  EXPECT_THAT(ErrorsWithSet({"model.family=decoder"}),
+              ElementsAre("--set model.family: found \"decoder\", but data.kind = \"pairs\" needs \"encoder_decoder\""));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.metrics=[\"per\"]"})),
+              ElementsAre(HasSubstr("valid.metrics: found \"per\", which compares generated answers: data.kind = \"text\"")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.patience=3"})),
+              ElementsAre("--set valid.patience: needs validation data: give data.valid or data.valid_fraction"));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"los\"]", "valid.best=loss"}), ElementsAre(HasSubstr("did you mean \"loss\"?")));
+  EXPECT_THAT(ErrorsWithSet({"valid.best=accuracy"}), ElementsAre(HasSubstr("not in valid.metrics")));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"per\", \"per\"]"}), ElementsAre("--set valid.metrics: found \"per\" twice"));
+}
+
+TEST(ConfigTest, ShorterRunsKeepAStatedHorizon) {
+  EXPECT_EQ(LoadGood({"schedule.steps=2000", "train.steps=17"}).schedule.steps, 2000);
+  EXPECT_EQ(LoadGood({"schedule.kind=constant", "train.steps=17"}).schedule.warmup_steps, 100);
+}
+
+TEST(ConfigTest, CommandLineChoiceLeavesOutWhatTheFileSaidForAnother) {
+  const Config config = LoadGood({"optimizer.kind=sgd"});
+  EXPECT_EQ(config.optimizer.kind, "sgd");
+  EXPECT_EQ(config.optimizer.weight_decay, 0.0);
+  EXPECT_THAT(PrintConfig(config), testing::Not(HasSubstr("betas")));
+  EXPECT_THAT(ErrorsWith("lr = 1e-3", "kind = \"sgd\"\nlr = 1e-3"),
+              ElementsAre(HasSubstr("optimizer.betas: has no meaning with")));
+}
+
+TEST(ConfigTest, TokenizersOfBothSidesAndTheirRules) {
+  const auto set = [](absl::string_view value) { return absl::StrCat("data.tokenizer=", value); };
+  EXPECT_TRUE(LoadGood({set("{ kind = \"byte\", shared = true }")}).data.shared_tokenizer);
+  EXPECT_EQ(LoadGood({set("{ kind = \"byte\" }")}).data.source_tokenizer.kind, "byte");
+  EXPECT_EQ(LoadTextConfig({set("{ kind = \"byte\" }")}).data.target_tokenizer.kind, "byte");
+  EXPECT_THAT(ErrorsWithSet({set("char")}), ElementsAre(HasSubstr("allowed a table like { kind = \"char\" }")));
+  EXPECT_THAT(ErrorsWithSet({set("{ kind = \"chars\" }")}), ElementsAre(HasSubstr("did you mean \"char\"?")));
+  EXPECT_THAT(
+      ErrorsWithSet({set("{ source = { knd = \"char\" } }")}),
+      ElementsAre(HasSubstr("data.tokenizer.source.kind: missing"), HasSubstr("did you mean data.tokenizer.source.kind?")));
+  EXPECT_THAT(ErrorsWithSet({set("{ kind = \"char\", unknown = true }")}), ElementsAre(HasSubstr("only with \"word\"")));
+  EXPECT_THAT(ErrorsWithSet({set("{ kind = \"word\", max_size = 5 }")}),
+              ElementsAre(HasSubstr("needs data.tokenizer.unknown = true")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", set("{ source = { kind = \"char\" } }")})),
+              ElementsAre(HasSubstr("only pairs have two sides")));
+}
+
+TEST(ConfigTest, TasksNeedNoFiles) {
+  const std::string text = "[data]\nkind = \"task\"\ntask = \"dates\"\n[train]\nsteps = 1\nbatch_size = 8\n";
+  const absl::StatusOr<Config> config = Load(text, {"valid.metrics=[\"exact_match\"]", "valid.patience=1"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(DataKindOf(*config), DataKind::kPairs);
+  EXPECT_EQ(config->data.source_tokenizer.kind, "");
+  EXPECT_THAT(ErrorsOf(Load(text, {"data.task=date"})), ElementsAre(HasSubstr("did you mean \"dates\"?")));
+  EXPECT_THAT(ErrorsOf(Load(text, {"data.train=x"})), ElementsAre(HasSubstr("only with data in files")));
+  EXPECT_THAT(
+      ErrorsOf(Load(text, {"data.task=brackets"})),
+      ElementsAre(HasSubstr("model.family: found \"encoder_decoder\", but data.task = \"brackets\" needs \"encoder\"")));
+}
+
+TEST(ConfigTest, PathsAreRelativeToTheirStatedFolder) {
+  const std::string here = fs::current_path().string();
+  const Config file = LoadGood();
+  EXPECT_EQ(file.data.train, "/cfg/g2p/train.tsv");
+  EXPECT_EQ(file.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_EQ(file.run.dir, here + "/runs/g2p");
+  const Config set = LoadGood({"data.train=t.tsv", "run.dir=r"});
+  EXPECT_EQ(set.data.train, here + "/t.tsv");
+  EXPECT_EQ(set.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_EQ(set.run.dir, here + "/r");
+  EXPECT_EQ(LoadGood({"data.dir=d"}).data.train, here + "/d/train.tsv");
+  EXPECT_EQ(LoadGood({"data.dir=/d/../e"}).data.train, "/e/train.tsv");
+  EXPECT_EQ(LoadGood({"data.train=~/x"}).data.train, here + "/~/x");
+  EXPECT_EQ(LoadGood({"data.valid="}).data.valid, "");
+  EXPECT_EQ(LoadTextConfig({}).data.train, "/cfg/a.txt");
+  EXPECT_EQ(LoadTextConfig({}).run.dir, here + "/runs/x");
+  EXPECT_THAT(ErrorsWithSet({"run.dir="}), ElementsAre(HasSubstr("allowed a folder")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=\"a\\u0000b\""}), ElementsAre(HasSubstr("a character of code 0")));
+}
+
+TEST(ConfigTest, FoldersWithOddNamesAndLinksWork) {
+  const fs::path base = fs::path(testing::TempDir()) / absl::StrCat("weft_config_", getpid());
+  const fs::path folder = base / "run ü 1#%20'x\"";
+  fs::create_directories(folder / "deep");
+  fs::create_directories(base / "elsewhere");
+  std::ofstream(folder / "deep" / "my job.toml") << absl::StrReplaceAll(kText, {{"a.txt", "../a b#.txt"}});
+  const std::vector<std::string> overrides = {"model.family=decoder"};
+  const absl::StatusOr<Config> config = LoadConfig((folder / "deep" / "my job.toml").string(), overrides, CheckModel);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->data.train, (folder / "a b#.txt").string());
+  EXPECT_EQ(fs::path(config->run.dir).filename(), "my job");
+  // Behind a link, "link/.." is the parent of the link's target, and must not be shortened away.
+  fs::create_directory_symlink(folder / "deep", base / "elsewhere" / "link");
+  const absl::StatusOr<Config> linked = LoadConfig((base / "elsewhere/link/my job.toml").string(), overrides, CheckModel);
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  EXPECT_EQ(fs::weakly_canonical(linked->data.train), fs::weakly_canonical(folder / "a b#.txt"));
+  fs::remove_all(base);
+}
+
+TEST(ConfigTest, DescribesEachKeyOnce) {
+  std::vector<std::string> sections;
+  for (const auto& [section, fields] : DescribeConfig()) {
+    sections.push_back(section);
+    for (const FieldDescription& field : fields) EXPECT_FALSE(field.doc.empty()) << field.name;
+  }
+  EXPECT_THAT(sections, ElementsAre("run", "data", "train", "optimizer", "schedule", "valid", "checkpoint"));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,240 @@
+#include "train/config.h"
+
+#include "data/tasks/task.h"
+#include "train/config_sections.h"
+#include "train/toml.h"
+
+namespace weft {
+namespace {
+
+// Above any real run, and far from where steps x tokens would overflow 64 bits.
+constexpr double kMaxSteps = 1e12;
+constexpr double kMaxCount = 2147483647;  // lengths and counts of one batch stay 32-bit safe
+
+template <class Section>
+Options Write(const Section& section) {
+  OptionsWriter writer;
+  Section copy = section;  // Fields visits by reference, for readers and writers alike
+  copy.Fields(writer);
+  return std::move(writer.options);
+}
+
+// Keys whose value 0 or "" means "not given", and which no file may give as such.
+void RemoveIf(bool absent, absl::string_view key, Options* options) {
+  if (absent) options->Remove(key);
+}
+
+OptionValue WriteTokenizer(const DataConfig& data, DataKind kind) {
+  const auto write = [](const TokenizerOptions& options) {
+    OptionsWriter writer;
+    TokenizerOptions copy = options;
+    TokenizerFields(writer, copy);
+    if (options.kind != "word") writer.options = Options({{"kind", {options.kind, ""}}});
+    return OptionValue{writer.options.entries(), ""};
+  };
+  const OptionValue source = write(data.source_tokenizer), target = write(data.target_tokenizer);
+  if (kind == DataKind::kLabels) return source;
+  if (kind == DataKind::kText) return target;
+  Options both;
+  if (!data.source_tokenizer.kind.empty()) both.Set("source", source);
+  if (!data.target_tokenizer.kind.empty()) both.Set("target", target);
+  if (PrintTomlValue(source) == PrintTomlValue(target)) both = Options(std::get<OptionValue::Table>(target.value));
+  if (data.shared_tokenizer) both.Set("shared", {true, ""});
+  return {both.entries(), ""};
+}
+
+Options WriteData(const Config& config) {
+  const DataConfig& data = config.data;
+  const bool text = data.kind == "text", task = data.kind == "task";
+  Options options = Write(data);
+  RemoveIf(!task, "task", &options);
+  RemoveIf(true, "dir", &options);
+  RemoveIf(task || data.train.empty(), "train", &options);
+  RemoveIf(task || data.valid.empty(), "valid", &options);
+  RemoveIf(!text || data.valid_fraction == 0, "valid_fraction", &options);
+  RemoveIf(!text, "window", &options);
+  RemoveIf(!task || data.train_size == 0, "train_size", &options);
+  RemoveIf(!task || data.valid_size == 0, "valid_size", &options);
+  const bool has_tokenizer = !data.source_tokenizer.kind.empty() || !data.target_tokenizer.kind.empty();
+  if (has_tokenizer) options.Set("tokenizer", WriteTokenizer(data, DataKindOf(config)));
+  return options;
+}
+
+Options WriteConfig(const Config& config) {
+  Options root;
+  const auto add = [&](absl::string_view name, const Options& section) { root.Set(name, {section.entries(), ""}); };
+  add("run", Write(config.run));
+  add("data", WriteData(config));
+  add("model", config.model);
+
+  Options train = Write(config.train);
+  RemoveIf(config.train.steps == 0, "steps", &train);
+  RemoveIf(config.train.epochs == 0, "epochs", &train);
+  RemoveIf(config.train.batch_size == 0, "batch_size", &train);
+  RemoveIf(config.train.batch_tokens == 0, "batch_tokens", &train);
+  add("train", train);
+
+  const bool sgd = config.optimizer.kind == "sgd";
+  Options optimizer = Write(config.optimizer);
+  RemoveIf(sgd, "betas", &optimizer);
+  RemoveIf(sgd, "eps", &optimizer);
+  RemoveIf(!sgd, "momentum", &optimizer);
+  RemoveIf(!sgd, "nesterov", &optimizer);
+  add("optimizer", optimizer);
+
+  Options schedule = Write(config.schedule);
+  RemoveIf(config.schedule.steps == 0, "steps", &schedule);
+  RemoveIf(!HasHorizon(config.schedule), "min_lr", &schedule);
+  add("schedule", schedule);
+
+  add("valid", Write(config.valid));
+  add("checkpoint", Write(config.checkpoint));
+  return root;
+}
+
+}  // namespace
+
+void RunConfig::Fields(FieldVisitor& v) {
+  v.Visit("dir", dir, "folder of the run, relative to the working directory");
+  v.Visit("seed", seed, {.min = 0}, "decides initial weights, data order and dropout");
+}
+
+void DataConfig::Fields(FieldVisitor& v) {
+  v.Choice("kind", kind, {"pairs", "text", "labels", "task"}, "form of the data files, or a rule-made task");
+  v.Visit("task", task, "name of the rule-made task");
+  v.Visit("dir", dir, "folder of train and valid");
+  v.Visit("train", train, "file to train on");
+  v.Visit("valid", valid, "file to validate on");
+  v.Visit("valid_fraction", valid_fraction, {.min = 0, .max = 1, .max_open = true},
+          "text: last part of train that is kept for validation");
+  v.Visit("window", window, {.min = 1, .max = kMaxCount}, "text: tokens of one training example");
+  v.Visit("train_size", train_size, {.min = 1, .max = kMaxCount}, "task: examples to train on");
+  v.Visit("valid_size", valid_size, {.min = 1, .max = kMaxCount}, "task: held-out examples");
+}
+
+void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
+  v.Choice("kind", options.kind, {"char", "byte", "word"}, "what a token is");
+  v.Visit("unknown", options.unknown, "word: read words outside the vocabulary as <unk>");
+  v.Visit("min_count", options.min_count, {.min = 1, .max = kMaxCount}, "word: drop rarer words");
+  v.Visit("max_size", options.max_size, {.min = 0, .max = kMaxCount}, "word: keep the most frequent words, 0 = all");
+}
+
+void TrainConfig::Fields(FieldVisitor& v) {
+  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs");
+  v.Visit("epochs", epochs, {.min = 1, .max = kMaxSteps}, "passes over the data to train; or steps");
+  v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a batch; or batch_tokens");
+  v.Visit("batch_tokens", batch_tokens, {.min = 1, .max = kMaxCount}, "target tokens of a batch; or batch_size");
+  v.Visit("accumulate", accumulate, {.min = 1, .max = 1 << 20}, "batches of one update");
+  v.Visit("clip_norm", clip_norm, {.min = 0}, "largest global norm of the gradient, 0 = no clipping");
+  v.Visit("label_smoothing", label_smoothing, {.min = 0, .max = 1, .max_open = true}, "weight of the uniform distribution");
+  v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
+  v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
+  v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
+}
+
+void OptimizerConfig::Fields(FieldVisitor& v) {
+  v.Choice("kind", kind, {"adamw", "adam", "sgd"}, "the update rule");
+  v.Visit("lr", lr, {.min = 0, .min_open = true}, "largest learning rate");
+  v.Visit("betas", betas, {.min = 0, .max = 1, .max_open = true}, "adam, adamw: decay of the two moments");
+  v.Visit("eps", eps, {.min = 0, .min_open = true}, "adam, adamw: added to the root of the second moment");
+  v.Visit("weight_decay", weight_decay, {.min = 0}, "decoupled for adamw, added to the gradient for adam and sgd");
+  v.Choice("decay", decay, {"matrices", "all"}, "what decays: parameters of rank 2 and above, or all");
+  v.Visit("momentum", momentum, {.min = 0, .max = 1, .max_open = true}, "sgd: decay of the velocity");
+  v.Visit("nesterov", nesterov, "sgd: look ahead along the velocity");
+}
+
+void ScheduleConfig::Fields(FieldVisitor& v) {
+  v.Choice("kind", kind, {"constant", "linear", "cosine", "inverse_sqrt"}, "course of the learning rate after the warm-up");
+  v.Visit("warmup_steps", warmup_steps, {.min = 0, .max = kMaxSteps}, "updates in which the rate rises from 0");
+  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "update at which min_lr is reached; default train.steps");
+  v.Visit("min_lr", min_lr, {.min = 0}, "linear, cosine: the last learning rate");
+}
+
+void ValidConfig::Fields(FieldVisitor& v) {
+  v.Visit("every", every, {.min = 0, .max = kMaxSteps},
+          "steps between validations, 0 = after each epoch with train.epochs, and at the end");
+  v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a validation batch; changes no result");
+  v.Visit("metrics", metrics, "loss, accuracy, and for pairs by greedy decoding: exact_match, per");
+  v.Choice("best", best, MetricNames(), "the metric that decides best and patience");
+  v.Visit("patience", patience, {.min = 0, .max = kMaxCount}, "stop after so many validations without a new best, 0 = never");
+}
+
+void CheckpointConfig::Fields(FieldVisitor& v) {
+  v.Visit("every", every, {.min = 0, .max = kMaxSteps}, "steps between checkpoints, 0 = only at the end");
+  v.Visit("keep_last", keep_last, {.min = 1, .max = kMaxCount}, "newest checkpoints to keep");
+  v.Visit("keep_best", keep_best, {.min = 0, .max = kMaxCount}, "best checkpoints to keep");
+}
+
+absl::Span<const absl::string_view> MetricNames() {
+  static constexpr absl::string_view kNames[] = {"loss", "accuracy", "exact_match", "per"};
+  return kNames;
+}
+
+bool HasHorizon(const ScheduleConfig& schedule) { return schedule.kind == "linear" || schedule.kind == "cosine"; }
+
+std::string PrintConfig(const Config& config) { return PrintToml(WriteConfig(config)); }
+
+std::string CanonicalConfig(const Config& config) {
+  Options root;
+  const Options resolved = WriteConfig(config);
+  for (const Option& section : resolved.entries()) {
+    Options options(std::get<OptionValue::Table>(section.value.value));
+    if (section.key == "run") options.Remove("dir");
+    if (section.key == "data") {
+      options.Remove("train");
+      options.Remove("valid");
+    }
+    root.Set(section.key, {options.entries(), ""});
+  }
+  return PrintToml(root);
+}
+
+DataKind DataKindOf(const Config& config) {
+  if (config.data.kind == "text") return DataKind::kText;
+  if (config.data.kind == "labels") return DataKind::kLabels;
+  for (const TaskInfo& task : Tasks()) {
+    if (config.data.kind == "task" && task.name == config.data.task) return task.kind;
+  }
+  return DataKind::kPairs;
+}
+
+DataOptions ToDataOptions(const Config& config) {
+  const DataConfig& data = config.data;
+  DataOptions options;
+  options.kind = data.kind;
+  options.task = data.task;
+  options.train = data.train;
+  options.valid = data.valid;
+  options.valid_fraction = data.valid_fraction;
+  options.window = data.window;
+  options.source_tokenizer = data.source_tokenizer;
+  options.target_tokenizer = data.target_tokenizer;
+  options.shared_tokenizer = data.shared_tokenizer;
+  options.train_size = data.train_size;
+  options.valid_size = data.valid_size;
+  options.seed = static_cast<uint64_t>(config.run.seed);
+  return options;
+}
+
+std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig() {
+  std::vector<std::pair<std::string, std::vector<FieldDescription>>> sections;
+  const auto add = [&](absl::string_view name, auto section) {
+    FieldDescriber describer;
+    section.Fields(describer);
+    sections.emplace_back(std::string(name), std::move(describer.fields));
+  };
+  add("run", RunConfig());
+  add("data", DataConfig());
+  sections.back().second.push_back(
+      {"tokenizer", "table", "{ kind = \"char\" }",
+       "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
+       "how text becomes tokens, on one side or both"});
+  add("train", TrainConfig());
+  add("optimizer", OptimizerConfig());
+  add("schedule", ScheduleConfig());
+  add("valid", ValidConfig());
+  add("checkpoint", CheckpointConfig());
+  return sections;
+}
+
+}  // namespace weft

@@ -1,0 +1,67 @@
+// What loading and printing a config share: facts about sections, and the rules that every section's loading uses. Internal to
+// train/config*.cc.
+#ifndef WEFT_TRAIN_CONFIG_SECTIONS_H_
+#define WEFT_TRAIN_CONFIG_SECTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "autograd/base/fields.h"
+#include "data/tokenizer.h"
+#include "train/config.h"
+
+namespace weft {
+
+// The keys of one tokenizer table.
+void TokenizerFields(FieldVisitor& v, TokenizerOptions& options);
+// Metrics of a validation.
+absl::Span<const absl::string_view> MetricNames();
+// Whether the learning rate falls until schedule.steps.
+bool HasHorizon(const ScheduleConfig& schedule);
+
+// The entries of the table `value`, with its place; none, placed at `where_without`, for null or anything that is no table.
+Options TableOf(const OptionValue* value, absl::string_view where_without);
+
+// One [section] of a file and its reader.
+class Section {
+ public:
+  // Takes `name` out of `root`, and records an error there if it is no table. `file` is the place of a section that is missing.
+  Section(absl::string_view name, OptionsReader* root, absl::string_view file);
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  OptionsReader& reader() { return reader_; }
+  const Options& options() const { return options_; }
+  bool Has(absl::string_view key) const { return options_.Find(key) != nullptr; }
+  // Whether `key` was given as the text `value`: false also when what was given had been refused.
+  bool Was(absl::string_view key, absl::string_view value) const;
+  bool FromCommandLine(absl::string_view key) const;
+  void Error(absl::string_view key, absl::string_view message) { reader_.Error(key, message); }
+
+  // Of two keys for the same thing, 0 when absent, exactly one must be there. One from the command line replaces the other in
+  // the file.
+  void ExactlyOne(absl::string_view a, int64_t* a_value, absl::string_view b, int64_t* b_value);
+  // Refuses `key` if it is given: with `chosen` = `chosen_value` it would be ignored in silence. Where the command line made
+  // that choice over the file's head, the key is left out instead.
+  void Meaningless(absl::string_view key, absl::string_view chosen, absl::string_view chosen_value,
+                   absl::string_view meant_for);
+
+ private:
+  const std::string name_;
+  const Options options_;
+  OptionsReader reader_;
+};
+
+// A key that one section lacks and another has was most likely put into the wrong one: says so in its error. `model` has the
+// keys of [model].
+void HintAtOtherSections(const Options& root, const Options& model, std::vector<std::string>* errors);
+
+// Orders errors by line and column of the file; then errors about the file as a whole, then those of the command line. An error
+// told twice stays once.
+void SortErrors(absl::string_view file, std::vector<std::string>* errors);
+
+}  // namespace weft
+
+#endif  // WEFT_TRAIN_CONFIG_SECTIONS_H_

@@ -1,0 +1,152 @@
+#include "train/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "autograd/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr absl::string_view kTemporaryMark = ".tmp-";
+constexpr int64_t kMaxTransfer = 1 << 30;  // bytes of one system call
+
+// -1 with errno set on an error.
+int OpenRetrying(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+absl::Status WriteAll(const FileHandle& file, const std::string& path, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.fd(), bytes.data(), std::min<size_t>(bytes.size(), kMaxTransfer));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return FileError(path, "cannot write", errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteTemporary(const std::string& path, absl::Span<const absl::string_view> pieces) {
+  FileHandle file(OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC));
+  if (file.fd() < 0) return FileError(path, "cannot create", errno);
+  for (absl::string_view piece : pieces) WEFT_RETURN_IF_ERROR(WriteAll(file, path, piece));
+  if (::fsync(file.fd()) != 0) return FileError(path, "cannot write to the disk", errno);
+  return absl::OkStatus();
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+FileHandle::~FileHandle() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::Status FileError(const std::string& path, absl::string_view what, int error) {
+  const std::string message = absl::StrCat(path, ": ", what, ": ", std::generic_category().message(error));
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return absl::NotFoundError(message);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(message);
+    case EISDIR:
+      return absl::FailedPreconditionError(message);
+    case ENOSPC:
+    case EDQUOT:
+      return absl::ResourceExhaustedError(message);
+    default:
+      return absl::UnavailableError(message);
+  }
+}
+
+absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_view> pieces) {
+  const std::string temporary = absl::StrCat(path, kTemporaryMark, ::getpid());
+  absl::Status status = WriteTemporary(temporary, pieces);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = FileError(path, "cannot replace", errno);
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  const std::string folder = FolderOf(path);
+  FileHandle directory(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
+  if (directory.fd() < 0) return FileError(folder, "cannot open", errno);
+  // Some file systems cannot sync a folder (EINVAL); the rename is then as durable as they make it.
+  if (::fsync(directory.fd()) != 0 && errno != EINVAL) return FileError(folder, "cannot write to the disk", errno);
+  return absl::OkStatus();
+}
+
+absl::Status AtomicWrite(const std::string& path, absl::string_view contents) {
+  return AtomicWrite(path, absl::MakeConstSpan(&contents, 1));
+}
+
+bool IsTemporaryName(absl::string_view name) {
+  const size_t mark = name.rfind(kTemporaryMark);
+  int64_t pid;
+  return mark != absl::string_view::npos && mark > 0 && absl::SimpleAtoi(name.substr(mark + kTemporaryMark.size()), &pid) &&
+         pid > 0;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  std::string bytes(static_cast<size_t>(file.size()), '\0');
+  WEFT_RETURN_IF_ERROR(file.ReadAt(0, bytes.data(), file.size()));
+  return bytes;
+}
+
+absl::StatusOr<InputFile> InputFile::Open(const std::string& path) {
+  // A pipe without a writer must not block: it is refused below.
+  FileHandle file(OpenRetrying(path, O_RDONLY | O_NONBLOCK));
+  if (file.fd() < 0) return FileError(path, "cannot open", errno);
+  struct stat info;
+  if (::fstat(file.fd(), &info) != 0) return FileError(path, "cannot inspect", errno);
+  if (S_ISDIR(info.st_mode)) return FileError(path, "cannot read", EISDIR);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(absl::StrCat(path, ": is not a regular file"));
+  return InputFile(path, std::move(file), info.st_size);
+}
+
+absl::Status InputFile::ReadAt(int64_t offset, void* into, int64_t bytes) const {
+  char* next = static_cast<char*>(into);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file_.fd(), next, static_cast<size_t>(std::min(bytes, kMaxTransfer)), offset);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return FileError(path_, absl::StrCat("cannot read at byte ", offset), errno);
+    }
+    if (got == 0) return absl::DataLossError(absl::StrCat(path_, ": ends at byte ", offset, ", ", bytes, " bytes too early"));
+    next += got;
+    offset += got;
+    bytes -= got;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AppendFile> AppendFile::Open(const std::string& path, bool truncate) {
+  FileHandle file(OpenRetrying(path, O_WRONLY | O_CREAT | O_APPEND | (truncate ? O_TRUNC : 0)));
+  if (file.fd() < 0) return FileError(path, "cannot open", errno);
+  return AppendFile(path, std::move(file));
+}
+
+absl::Status AppendFile::Append(absl::string_view bytes) { return WriteAll(file_, path_, bytes); }
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// Files as the training side needs them: written whole or not at all, appended line by line, or read at given places. Every
+// error names the path and the system's reason. The classes own one file descriptor each, can be moved, and are not
+// thread-safe.
+#ifndef WEFT_TRAIN_FILE_H_
+#define WEFT_TRAIN_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace weft {
+
+// An open file descriptor, closed at the end; -1 is none.
+class FileHandle {
+ public:
+  explicit FileHandle(int fd = -1) : fd_(fd) {}
+  FileHandle(FileHandle&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileHandle& operator=(FileHandle&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FileHandle();
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// "path: what: strerror(error)" with a fitting code: NotFound, PermissionDenied, FailedPrecondition (a folder where a file is
+// needed), ResourceExhausted (no space), otherwise Unavailable. Never InvalidArgument.
+absl::Status FileError(const std::string& path, absl::string_view what, int error);
+
+// Replaces the file at `path` by the concatenation of `pieces`: temporary file in the same folder ("PATH.tmp-PID"), fsync,
+// rename, fsync of the folder. On an error the temporary is removed and the old file, if any, is as it was.
+absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_view> pieces);
+absl::Status AtomicWrite(const std::string& path, absl::string_view contents);
+// Whether `name` (without folder) is that of a temporary left by an AtomicWrite of a process that was killed.
+bool IsTemporaryName(absl::string_view name);
+
+// All bytes of a file.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// A regular file that is read at given offsets.
+class InputFile {
+ public:
+  static absl::StatusOr<InputFile> Open(const std::string& path);
+  const std::string& path() const { return path_; }
+  // Bytes, when opened.
+  int64_t size() const { return size_; }
+  // Reads `bytes` bytes at `offset`. DataLoss if the file ends before.
+  absl::Status ReadAt(int64_t offset, void* into, int64_t bytes) const;
+
+ private:
+  InputFile(std::string path, FileHandle file, int64_t size) : path_(std::move(path)), file_(std::move(file)), size_(size) {}
+  std::string path_;
+  FileHandle file_;
+  int64_t size_;
+};
+
+// A file that grows at its end. Each Append reaches the system before it returns, so a killed process loses no line.
+class AppendFile {
+ public:
+  // Makes the file when missing; `truncate` empties it.
+  static absl::StatusOr<AppendFile> Open(const std::string& path, bool truncate);
+  absl::Status Append(absl::string_view bytes);
+  const std::string& path() const { return path_; }
+
+ private:
+  AppendFile(std::string path, FileHandle file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  FileHandle file_;
+};
+
+}  // namespace weft
+
+#endif  // WEFT_TRAIN_FILE_H_

@@ -1,0 +1,105 @@
+#include "train/model_state.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autograd/base/status.h"
+
+namespace weft {
+namespace {
+
+constexpr absl::string_view kOptimizerPrefix = "optimizer.";
+
+// "name f32[2, 3]".
+std::string Described(absl::string_view name, DType dtype, const Shape& shape) {
+  return absl::StrCat(name, " ", DTypeName(dtype), shape.ToString());
+}
+
+void AddSlab(absl::string_view prefix, const Parameters& parameters, const Tensor& slab, std::vector<NamedTensor>* tensors) {
+  for (const ParameterInfo& info : parameters.list()) {
+    tensors->push_back({absl::StrCat(prefix, info.name), Parameters::In(slab, info)});
+  }
+}
+
+std::string MomentPrefix(absl::string_view moment) { return absl::StrCat(kOptimizerPrefix, moment, "/"); }
+
+bool IsMoment(absl::string_view name) { return absl::StartsWith(name, kOptimizerPrefix) && absl::StrContains(name, '/'); }
+
+// Compares the tensors of the file that are (or are not) moments with `wanted`.
+absl::Status CheckSameSet(const Checkpoint& checkpoint, bool moments, absl::Span<const NamedTensor> wanted) {
+  std::vector<std::string> missing, unexpected, different;
+  std::vector<const StoredTensor*> left;
+  for (const StoredTensor& stored : checkpoint.tensors()) {
+    if (IsMoment(stored.name) == moments) left.push_back(&stored);
+  }
+  for (const NamedTensor& named : wanted) {
+    const StoredTensor* stored = checkpoint.Find(named.name);
+    const std::string own = Described(named.name, named.value.dtype(), named.value.shape());
+    if (stored == nullptr) {
+      missing.push_back(own);
+      continue;
+    }
+    if (stored->dtype != named.value.dtype() || !(stored->shape == named.value.shape())) {
+      different.push_back(absl::StrCat(own, " is ", DTypeName(stored->dtype), stored->shape.ToString()));
+    }
+    std::erase(left, stored);
+  }
+  for (const StoredTensor* stored : left) unexpected.push_back(Described(stored->name, stored->dtype, stored->shape));
+  if (missing.empty() && unexpected.empty() && different.empty()) return absl::OkStatus();
+  std::string message = absl::StrCat(checkpoint.path(), ": does not fit the ", moments ? "optimizer" : "model");
+  if (!missing.empty()) absl::StrAppend(&message, "\n  missing in the file: ", absl::StrJoin(missing, ", "));
+  if (!unexpected.empty()) absl::StrAppend(&message, "\n  only in the file: ", absl::StrJoin(unexpected, ", "));
+  if (!different.empty()) absl::StrAppend(&message, "\n  other in the file: ", absl::StrJoin(different, ", "));
+  return absl::FailedPreconditionError(message);
+}
+
+// The tensors `prefix`NAME of the file in a new slab, whose gaps are zero.
+absl::Status ReadSlab(const Checkpoint& checkpoint, absl::string_view prefix, const Parameters& parameters, Slab* slab) {
+  *slab = Slab(parameters.dtype(), parameters.slab_size());
+  for (const ParameterInfo& info : parameters.list()) {
+    WEFT_RETURN_IF_ERROR(checkpoint.ReadInto(absl::StrCat(prefix, info.name), Parameters::In(slab->tensor(), info)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<NamedTensor> ParameterTensors(const Parameters& parameters) {
+  std::vector<NamedTensor> tensors;
+  AddSlab("", parameters, parameters.slab(), &tensors);
+  return tensors;
+}
+
+std::vector<NamedTensor> StateTensors(const Parameters& parameters, const Optimizer& optimizer) {
+  std::vector<NamedTensor> tensors = ParameterTensors(parameters);
+  for (const Optimizer::State& moment : optimizer.state()) {
+    AddSlab(MomentPrefix(moment.name), parameters, moment.slab, &tensors);
+  }
+  return tensors;
+}
+
+absl::Status LoadParameters(const Checkpoint& checkpoint, Parameters* parameters) {
+  WEFT_RETURN_IF_ERROR(CheckSameSet(checkpoint, /*moments=*/false, ParameterTensors(*parameters)));
+  Slab slab;
+  WEFT_RETURN_IF_ERROR(ReadSlab(checkpoint, "", *parameters, &slab));
+  parameters->Mutable().CopyFrom(slab.tensor());
+  return absl::OkStatus();
+}
+
+absl::Status LoadOptimizer(const Checkpoint& checkpoint, const Parameters& parameters, Optimizer* optimizer) {
+  const std::vector<Optimizer::State> moments = optimizer->state();
+  std::vector<NamedTensor> wanted;
+  for (const Optimizer::State& moment : moments) AddSlab(MomentPrefix(moment.name), parameters, moment.slab, &wanted);
+  WEFT_RETURN_IF_ERROR(CheckSameSet(checkpoint, /*moments=*/true, wanted));
+  std::vector<Slab> slabs(moments.size());
+  for (size_t i = 0; i < moments.size(); ++i) {
+    WEFT_RETURN_IF_ERROR(ReadSlab(checkpoint, MomentPrefix(moments[i].name), parameters, &slabs[i]));
+  }
+  for (size_t i = 0; i < moments.size(); ++i) moments[i].slab.CopyFrom(slabs[i].tensor());
+  optimizer->set_updates(checkpoint.meta().optimizer_updates);
+  return absl::OkStatus();
+}
+
+}  // namespace weft

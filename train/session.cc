@@ -1,0 +1,128 @@
+#include "train/session.h"
+
+#include "absl/strings/str_cat.h"
+#include "autograd/base/status.h"
+#include "train/model_state.h"
+#include "train/run_dir.h"
+
+namespace weft {
+namespace {
+
+// The family that each kind of data trains.
+absl::string_view FamilyFor(DataKind kind) {
+  switch (kind) {
+    case DataKind::kText:
+      return "decoder";
+    case DataKind::kPairs:
+      return "encoder_decoder";
+    case DataKind::kLabels:
+      return "encoder";
+  }
+  return "";
+}
+
+// Reads [model], sizes the model by its tokenizers, and declares its parameters.
+absl::Status Build(Session* session) {
+  std::vector<std::string> errors;
+  session->model_config = TransformerConfig::Read(session->config.model, &errors);
+  WEFT_RETURN_IF_ERROR(ErrorsToStatus(errors));
+  ModelSizes sizes;
+  if (session->source_tokenizer != nullptr) sizes.source_vocabulary = session->source_tokenizer->size();
+  if (session->target_tokenizer != nullptr) sizes.target_vocabulary = session->target_tokenizer->size();
+  sizes.classes = static_cast<int64_t>(session->class_names.size());
+  sizes.shared_vocabulary = session->config.data.shared_tokenizer;
+  session->parameters = std::make_unique<Parameters>();
+  WEFT_ASSIGN_OR_RETURN(session->model, Transformer::Create(session->model_config, sizes, session->parameters.get()));
+  return absl::OkStatus();
+}
+
+absl::Status RestoreTokenizer(const SerializedTokenizer& stored, std::unique_ptr<Tokenizer>* tokenizer) {
+  if (stored.kind.empty()) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(*tokenizer, Tokenizer::FromSerialized(stored));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> CheckModelTable(const Options& model, const Config& config, Options* resolved) {
+  std::vector<std::string> errors;
+  const TransformerConfig read = TransformerConfig::Read(model, &errors);
+  *resolved = read.Write();
+  const auto error = [&](absl::string_view key, absl::string_view message) {
+    const OptionValue* value = model.Find(key);
+    const std::string where = value != nullptr ? value->where : model.where;
+    errors.push_back(absl::StrCat(where, where.empty() ? "" : ": ", "model.", key, ": ", message));
+  };
+  const DataKind kind = DataKindOf(config);
+  if (read.family != FamilyFor(kind)) {
+    error("family", absl::StrCat("found \"", read.family, "\", but data of kind ", DataKindName(kind), " trains family = \"",
+                                 FamilyFor(kind), "\""));
+  }
+  if (kind == DataKind::kText && read.positions == "learned" && config.data.window > read.max_positions) {
+    error("max_positions", absl::StrCat("found ", read.max_positions, ", allowed at least data.window = ", config.data.window));
+  }
+  return errors;
+}
+
+absl::StatusOr<Config> LoadTrainingConfig(const std::string& path, absl::Span<const std::string> overrides) {
+  return LoadConfig(path, overrides, CheckModelTable);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Config& config, Dataset* data) {
+  auto session = std::make_unique<Session>();
+  session->config = config;
+  session->source_tokenizer = std::move(data->source_tokenizer);
+  session->target_tokenizer = std::move(data->target_tokenizer);
+  session->class_names = data->class_names;
+  WEFT_RETURN_IF_ERROR(Build(session.get()));
+  for (const ExampleSet* set : {&data->train, &data->valid}) {
+    const char* split = set == &data->train ? "training" : "validation";
+    WEFT_RETURN_IF_ERROR(
+        session->model->CheckLength(set->max_source_length(), absl::StrCat("the longest source of the ", split, " data")));
+    WEFT_RETURN_IF_ERROR(
+        session->model->CheckLength(set->max_target_length(), absl::StrCat("the longest target of the ", split, " data")));
+  }
+  return session;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Load(const std::string& run_or_checkpoint) {
+  WEFT_ASSIGN_OR_RETURN(const std::string path, ResolveCheckpoint(run_or_checkpoint));
+  WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  return FromCheckpoint(checkpoint);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoint& checkpoint) {
+  const CheckpointMeta& meta = checkpoint.meta();
+  auto session = std::make_unique<Session>();
+  session->step = meta.step;
+  const ConfigText text{
+      .text = meta.config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
+  WEFT_ASSIGN_OR_RETURN(session->config, ParseConfig(text, {}, CheckModelTable));
+  WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.source_tokenizer, &session->source_tokenizer));
+  WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.target_tokenizer, &session->target_tokenizer));
+  session->class_names = meta.class_names;
+  // A foreign file could lack a tokenizer that its kind of data needs.
+  const DataKind kind = session->kind();
+  if ((kind != DataKind::kText) != (session->source_tokenizer != nullptr) ||
+      (kind != DataKind::kLabels) != (session->target_tokenizer != nullptr) ||
+      (kind == DataKind::kLabels) != !session->class_names.empty()) {
+    return absl::DataLossError(
+        absl::StrCat(checkpoint.path(), ": its tokenizers and classes do not fit data of kind ", DataKindName(kind)));
+  }
+  WEFT_RETURN_IF_ERROR(Build(session.get()));
+  session->parameters->Allocate(DType::kF32, meta.seed);
+  WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session->parameters.get()));
+  return session;
+}
+
+EvaluationOptions Session::evaluation_options() const {
+  EvaluationOptions options;
+  options.kind = kind();
+  options.source_tokenizer = source_tokenizer.get();
+  options.target_tokenizer = target_tokenizer.get();
+  options.class_names = class_names;
+  options.window = config.data.window;
+  return options;
+}
+
+}  // namespace weft

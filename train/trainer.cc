@@ -1,0 +1,362 @@
+#include "train/trainer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "autograd/base/parallel.h"
+#include "autograd/base/status.h"
+#include "train/model_state.h"
+#include "train/optimizer.h"
+#include "train/progress.h"
+#include "train/resume.h"
+#include "train/schedule.h"
+#include "train/session.h"
+
+namespace weft {
+namespace {
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Target tokens (source tokens for classifiers) of a full batch, from sizes alone.
+int64_t TokensPerBatch(const TrainConfig& train, const ExampleSet& examples) {
+  if (train.batch_tokens > 0) return train.batch_tokens;
+  const int64_t total = examples.kind() == DataKind::kLabels ? examples.total_source_tokens() : examples.total_target_tokens();
+  return std::max<int64_t>(1, std::min(train.batch_size, examples.size()) * total / examples.size());
+}
+
+// One run of Train. The phases are methods in the order in which they happen.
+class Run {
+ public:
+  Run(const Config& config, const TrainOptions& options)
+      : config_(config), options_(options), progress_(ProgressOptions::ForStderr()) {}
+
+  absl::StatusOr<TrainResult> Execute() {
+    WEFT_RETURN_IF_ERROR(Prepare());
+    WEFT_RETURN_IF_ERROR(OpenFolder());
+    while (result_.step < config_.train.steps && !result_.stopped_early && !result_.interrupted) {
+      WEFT_RETURN_IF_ERROR(Update());
+      WEFT_RETURN_IF_ERROR(ValidateAndSave());
+      result_.interrupted = options_.stop != nullptr && options_.stop->load() != 0;
+    }
+    WEFT_RETURN_IF_ERROR(Finish());
+    return result_;
+  }
+
+ private:
+  // Loads the data, builds the model, and settles what the config left open. Touches no file of the run.
+  absl::Status Prepare() {
+    WEFT_ASSIGN_OR_RETURN(data_, LoadData(ToDataOptions(config_)));
+    WEFT_ASSIGN_OR_RETURN(session_, Session::Create(config_, data_.get()));
+    const BatcherOptions batching{config_.train.batch_size, config_.train.batch_tokens, config_.train.shuffle,
+                                  static_cast<uint64_t>(config_.run.seed)};
+    WEFT_ASSIGN_OR_RETURN(Batcher batcher, Batcher::Create(&data_->train, batching));
+    batcher_.emplace(std::move(batcher));
+
+    const int64_t batch_tokens = TokensPerBatch(config_.train, data_->train);
+    if (config_.train.shards == 0) config_.train.shards = ChooseShards(batch_tokens, session_->parameters->count());
+    if (config_.train.epochs > 0) {
+      for (int64_t epoch = 0; epoch < config_.train.epochs; ++epoch) config_.train.steps += UpdatesIn(epoch);
+      if (config_.schedule.steps == 0) config_.schedule.steps = config_.train.steps;
+      if (config_.schedule.kind != "constant" && config_.schedule.kind != "inverse_sqrt" &&
+          config_.schedule.warmup_steps > config_.schedule.steps) {
+        return absl::InvalidArgumentError(absl::StrCat("schedule.warmup_steps: found ", config_.schedule.warmup_steps,
+                                                       ", allowed at most ", config_.schedule.steps,
+                                                       ", the updates of train.epochs = ", config_.train.epochs));
+      }
+    }
+    WEFT_RETURN_IF_ERROR(CheckMemory(batch_tokens));
+
+    session_->parameters->Allocate(DType::kF32, static_cast<uint64_t>(config_.run.seed));
+    optimizer_.emplace(config_.optimizer, *session_->parameters);
+    runner_.emplace(*session_->model, *session_->parameters);
+    return absl::OkStatus();
+  }
+
+  int64_t UpdatesIn(int64_t epoch) const {
+    const int64_t batches = batcher_->CountBatches(epoch);
+    return (batches + config_.train.accumulate - 1) / config_.train.accumulate;
+  }
+
+  // Refuses what cannot fit before anything of that size is allocated. An estimate from below: value, gradient and two moments
+  // of each parameter, and what the blocks keep of a shard's tokens.
+  absl::Status CheckMemory(int64_t batch_tokens) const {
+    const TransformerConfig& c = session_->model_config;
+    const double slab = 4.0 * static_cast<double>(session_->parameters->slab_size());
+    const double blocks = (c.has_encoder() ? c.encoder_layers : 0) + (c.has_decoder() ? c.decoder_layers : 0);
+    const double per_token =
+        4.0 * (blocks * (8.0 * c.d_model + 2.0 * c.hidden) + static_cast<double>(session_->model->sizes().target_vocabulary));
+    const double need = 4 * slab + per_token * static_cast<double>(batch_tokens) / static_cast<double>(config_.train.shards);
+    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+    if (need <= have) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrFormat("this job needs at least %.1f GB (%d parameters; batches of %d tokens in %d shards), the machine has "
+                        "%.1f GB: make model.d_model, model.layers or "
+                        "train.batch_size / train.batch_tokens smaller, or train.shards larger",
+                        need / 1e9, session_->parameters->count(), batch_tokens, config_.train.shards, have / 1e9));
+  }
+
+  // Creates or continues the run's folder.
+  absl::Status OpenFolder() {
+    const bool resume = options_.mode == RunDir::Mode::kResume;
+    WEFT_ASSIGN_OR_RETURN(RunDir folder, RunDir::Create(config_.run.dir, options_.mode));
+    folder_.emplace(std::move(folder));
+    if (resume) WEFT_RETURN_IF_ERROR(Restore());
+    WEFT_RETURN_IF_ERROR(AtomicWrite(folder_->config_path(), PrintConfig(config_)));
+    auto metrics =
+        resume ? MetricsWriter::Resume(folder_->metrics_path(), result_.step) : MetricsWriter::Create(folder_->metrics_path());
+    if (!metrics.ok()) return metrics.status();
+    metrics_.emplace(*std::move(metrics));
+
+    for (absl::string_view line : absl::StrSplit(data_->report, '\n', absl::SkipEmpty())) Say(line);
+    Say(absl::StrFormat("model: %s, %d parameters; %d shards a batch; %d updates in the first epoch; %d in all",
+                        session_->model_config.family, session_->parameters->count(), config_.train.shards, UpdatesIn(0),
+                        config_.train.steps));
+    Say(absl::StrCat("run folder: ", folder_->path()));
+    if (resume)
+      Say(absl::StrCat("resumed after step ", result_.step,
+                       result_.step >= config_.train.steps ? ": the run is finished" : ""));
+    started_ = last_log_ = Now();
+    return absl::OkStatus();
+  }
+
+  absl::Status Restore() {
+    WEFT_ASSIGN_OR_RETURN(const int64_t step, folder_->LastStep());
+    WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder_->CheckpointPath(step)));
+    const CheckpointMeta& meta = checkpoint.meta();
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes, CompareForResume(meta.config_toml, CanonicalConfig(config_)));
+    for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));
+    if (meta.data_hash != data_->content_hash) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
+                          data_->content_hash, config_.data.train, config_.data.valid));
+    }
+    WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session_->parameters.get()));
+    WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, *session_->parameters, &*optimizer_));
+    WEFT_RETURN_IF_ERROR(batcher_->Seek(meta.position));
+    result_.step = meta.step;
+    tokens_ = meta.tokens;
+    history_ = meta.history;
+    best_ = meta.best;
+    result_.stopped_early = OutOfPatience();
+    result_.last_checkpoint = checkpoint.path();
+    return absl::OkStatus();
+  }
+
+  // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
+  absl::Status Update() {
+    const int64_t epoch = batcher_->position().epoch;
+    leaves_.clear();
+    for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || batcher_->position().epoch == epoch); ++i) {
+      if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
+      batcher_->Next(batches_[i].get());
+      SplitBatch(*batches_[i], config_.train.shards, &leaves_);
+    }
+    const RandomKey key =
+        RandomKey{static_cast<uint64_t>(config_.run.seed)}.Fold("update").Fold(static_cast<uint64_t>(result_.step));
+    Tensor gradients;
+    const LossSum loss = runner_->Run(leaves_, config_.train.label_smoothing, key, &gradients);
+    const double rate = LearningRate(config_.schedule, config_.optimizer.lr, result_.step + 1);
+    if (!std::isfinite(loss.loss)) return Diverged(absl::StrCat("the loss is ", loss.mean_loss()), gradients);
+    const UpdateStats stats = optimizer_->Step(session_->parameters.get(), gradients, 1.0 / static_cast<double>(loss.targets),
+                                               config_.train.clip_norm, rate);
+    if (!stats.finite) return Diverged("the gradient is not finite", gradients);
+
+    ++result_.step;
+    ++result_.updates;
+    result_.loss = loss.mean_loss();
+    tokens_ += loss.targets;
+    tokens_since_log_ += loss.targets;
+    if (result_.updates == 1 && !runner_->without_gradient().empty()) {
+      Say(absl::StrCat("warning: no gradient reaches ", absl::StrJoin(runner_->without_gradient(), ", ")));
+    }
+    Report(epoch, rate, stats.grad_norm);
+    return absl::OkStatus();
+  }
+
+  absl::Status Diverged(absl::string_view what, const Tensor& gradients) {
+    const std::string weight = FirstNonFinite(*session_->parameters, session_->parameters->slab());
+    const std::string gradient = FirstNonFinite(*session_->parameters, gradients);
+    progress_.Finish();
+    const std::string message =
+        absl::StrCat("diverged at step ", result_.step + 1, ": ", what, weight.empty() ? "" : "; first such weight: " + weight,
+                     gradient.empty() ? "" : "; first such gradient: " + gradient, "; no update was made with it. ",
+                     result_.last_checkpoint.empty() ? "No checkpoint has been saved yet"
+                                                     : "The last checkpoint is " + result_.last_checkpoint,
+                     "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
+    WEFT_RETURN_IF_ERROR(folder_->Log(message));
+    return absl::Status(kDivergedCode, message);
+  }
+
+  // The progress line, and every train.log_every updates a line in metrics.jsonl.
+  void Report(int64_t epoch, double rate, double norm) {
+    const double now = Now();
+    const bool log = result_.step % config_.train.log_every == 0 || result_.step == config_.train.steps;
+    if (log) {
+      speed_ = static_cast<double>(tokens_since_log_) / std::max(now - last_log_, 1e-9);
+      pending_ = {{"epoch", static_cast<double>(epoch)},
+                  {"loss", result_.loss},
+                  {"learning_rate", rate},
+                  {"grad_norm", norm},
+                  {"tokens_per_second", speed_}};
+      tokens_since_log_ = 0;
+      last_log_ = now;
+    }
+    if (!options_.quiet) {
+      const double left = SecondsLeft(result_.updates, now - started_, config_.train.steps - result_.step);
+      progress_.Update({result_.step, config_.train.steps, result_.loss, rate, norm, speed_, left}, now);
+    }
+  }
+
+  bool OutOfPatience() const { return config_.valid.patience > 0 && best_.since_improved >= config_.valid.patience; }
+
+  // What is due after an update: validation on the grid of valid.every (or after an epoch), early stopping, a checkpoint.
+  // Metrics of one step are one line.
+  absl::Status ValidateAndSave() {
+    const bool epoch_end = batcher_->position().sequence == 0;
+    const bool on_grid =
+        config_.valid.every > 0 ? result_.step % config_.valid.every == 0 : (config_.train.epochs > 0 && epoch_end);
+    bool new_best = false;
+    result_.has_validation = false;
+    if ((on_grid || result_.step == config_.train.steps) && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
+    if (on_grid && result_.has_validation) {
+      for (const MetricScore& metric : result_.validation.metrics)
+        history_.push_back({result_.step, metric.name, metric.value});
+      new_best = best_.Observe(result_.step, result_.validation.Get(config_.valid.best), LargerIsBetter(config_.valid.best));
+      if (OutOfPatience()) {
+        result_.stopped_early = true;
+        Say(absl::StrFormat("stopped early: %s has not improved since step %d (valid.patience = %d)", config_.valid.best,
+                            best_.step, config_.valid.patience));
+      }
+    }
+    WEFT_RETURN_IF_ERROR(WriteMetrics());
+    const bool due = config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0;
+    const bool keep = new_best && config_.checkpoint.keep_best > 0;
+    if (due || keep) WEFT_RETURN_IF_ERROR(Save());
+    if (keep) WEFT_RETURN_IF_ERROR(folder_->SetBest(result_.step));
+    return due || keep ? Rotate() : absl::OkStatus();
+  }
+
+  absl::Status WriteMetrics() {
+    if (pending_.empty()) return absl::OkStatus();
+    const std::vector<MetricPair> pairs(pending_.begin(), pending_.end());  // views of pending_'s names
+    WEFT_RETURN_IF_ERROR(metrics_->Write(result_.step, pairs));
+    pending_.clear();
+    return absl::OkStatus();
+  }
+
+  // Scores the validation set, says so, and adds the scores to this step's line.
+  absl::Status Validate() {
+    WEFT_ASSIGN_OR_RETURN(result_.validation, Evaluate(*session_->model, *session_->parameters, data_->valid,
+                                                       config_.valid.metrics, config_.valid.batch_size, &*runner_));
+    result_.has_validation = true;
+    std::string line = absl::StrCat("step ", result_.step, "  valid");
+    for (const MetricScore& metric : result_.validation.metrics) {
+      absl::StrAppendFormat(&line, "  %s %.6g", metric.name, metric.value);
+      pending_.emplace_back(absl::StrCat("eval_", metric.name), metric.value);
+    }
+    Say(line);
+    last_log_ = Now();
+    tokens_since_log_ = 0;
+    return absl::OkStatus();
+  }
+
+  absl::Status Save() {
+    CheckpointMeta meta;
+    meta.step = result_.step;
+    meta.optimizer_updates = optimizer_->updates();
+    meta.seed = static_cast<uint64_t>(config_.run.seed);
+    meta.position = batcher_->position();
+    meta.tokens = tokens_;
+    meta.shards = config_.train.shards;
+    meta.data_hash = data_->content_hash;
+    meta.config_toml = CanonicalConfig(config_);
+    if (session_->source_tokenizer != nullptr) meta.source_tokenizer = session_->source_tokenizer->Serialize();
+    if (session_->target_tokenizer != nullptr) meta.target_tokenizer = session_->target_tokenizer->Serialize();
+    meta.class_names = session_->class_names;
+    meta.history = history_;
+    meta.best = best_;
+    const std::string path = folder_->CheckpointPath(result_.step);
+    WEFT_RETURN_IF_ERROR(SaveCheckpoint(path, meta, StateTensors(*session_->parameters, *optimizer_)));
+    result_.last_checkpoint = path;
+    return folder_->SetLast(result_.step);
+  }
+
+  // Keeps the newest checkpoint.keep_last, and those of the checkpoint.keep_best best validations.
+  absl::Status Rotate() {
+    std::vector<MetricValue> scores;
+    for (const MetricValue& value : history_) {
+      if (value.name == config_.valid.best && !std::isnan(value.value)) scores.push_back(value);
+    }
+    const bool larger = LargerIsBetter(config_.valid.best);
+    std::stable_sort(scores.begin(), scores.end(), [&](const MetricValue& a, const MetricValue& b) {
+      return larger ? a.value > b.value : a.value < b.value;
+    });
+    std::vector<int64_t> keep;
+    for (const MetricValue& score : scores) {
+      if (static_cast<int64_t>(keep.size()) < config_.checkpoint.keep_best) keep.push_back(score.step);
+    }
+    return folder_->Rotate(config_.checkpoint.keep_last, keep);
+  }
+
+  // The last checkpoint and the summary.
+  absl::Status Finish() {
+    if (result_.updates > 0 && result_.last_checkpoint != folder_->CheckpointPath(result_.step)) {
+      WEFT_RETURN_IF_ERROR(Save());
+      WEFT_RETURN_IF_ERROR(Rotate());
+    }
+    // A run that was finished before this call made no update: its scores are still what the caller wants to see.
+    if (result_.updates == 0 && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
+    if (best_.step >= 0) {
+      result_.best_metric = config_.valid.best;
+      result_.best_value = best_.value;
+      result_.best_step = best_.step;
+    }
+    progress_.Finish();
+    const double seconds = Now() - started_;
+    return folder_->Log(absl::StrFormat("%s at step %d after %d updates in %s",
+                                        result_.interrupted ? "interrupted" : "finished", result_.step, result_.updates,
+                                        FormatDuration(seconds)));
+  }
+
+  // To the log file and, unless quiet, to the screen.
+  void Say(absl::string_view line) {
+    if (!options_.quiet) progress_.Message(line);
+    // A log line that cannot be written must not end a training; files that matter report their own errors.
+    if (folder_.has_value()) folder_->Log(line).IgnoreError();
+  }
+
+  Config config_;
+  const TrainOptions options_;
+  Progress progress_;
+  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<Session> session_;
+  std::optional<Batcher> batcher_;
+  std::optional<Optimizer> optimizer_;
+  std::optional<GradientRunner> runner_;
+  std::optional<RunDir> folder_;
+  std::optional<MetricsWriter> metrics_;
+  std::vector<std::unique_ptr<Batch>> batches_;  // of one update, each at a fixed place: leaves_ view into them
+  std::vector<BatchView> leaves_;
+
+  TrainResult result_;
+  int64_t tokens_ = 0;  // targets trained on, over all sessions of the run
+  std::vector<MetricValue> history_;
+  BestMetric best_;
+  std::vector<std::pair<std::string, double>> pending_;  // metrics of this step, not yet written
+  double started_ = 0, last_log_ = 0, speed_ = 0;
+  int64_t tokens_since_log_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainResult> Train(const Config& config, const TrainOptions& options) { return Run(config, options).Execute(); }
+
+}  // namespace weft
