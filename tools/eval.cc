@@ -1,0 +1,74 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autograd/base/status.h"
+#include "tools/verbs.h"
+#include "train/evaluate.h"
+#include "train/run_dir.h"
+#include "train/session.h"
+
+namespace weft {
+namespace {
+
+// The validation set that the run itself used. A checkpoint holds no data paths; the config.toml of the run folder around it
+// does.
+absl::StatusOr<ExampleSet> OwnValidationSet(const std::string& checkpoint, const Session& session) {
+  Config config = session.config;
+  if (config.data.kind != "task") {
+    const std::filesystem::path folder = std::filesystem::absolute(checkpoint).parent_path().parent_path();
+    const auto saved = LoadTrainingConfig((folder / "config.toml").string(), {});
+    if (!saved.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(checkpoint, " is not in a run folder whose config.toml names its data: pass --data FILE (",
+                       saved.status().message(), ")"));
+    }
+    config = *saved;
+  }
+  WEFT_ASSIGN_OR_RETURN(const auto data, LoadData(ToDataOptions(config)));
+  const auto same = [](const std::unique_ptr<Tokenizer>& a, const std::unique_ptr<Tokenizer>& b) {
+    return (a == nullptr) == (b == nullptr) && (a == nullptr || a->Fingerprint() == b->Fingerprint());
+  };
+  if (!same(data->source_tokenizer, session.source_tokenizer) || !same(data->target_tokenizer, session.target_tokenizer)) {
+    return absl::FailedPreconditionError(absl::StrCat(config.data.train, " has changed since ", checkpoint,
+                                                      " was trained: it gives another vocabulary; pass --data FILE"));
+  }
+  if (data->valid.empty()) return absl::FailedPreconditionError("the run has no validation data: pass --data FILE");
+  return std::move(data->valid);
+}
+
+}  // namespace
+
+absl::Status RunEval(const EvalFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const std::string checkpoint, ResolveCheckpoint(flags.run));
+  WEFT_ASSIGN_OR_RETURN(const auto session, Session::Load(checkpoint));
+  ExampleSet examples;
+  if (flags.data.empty()) {
+    WEFT_ASSIGN_OR_RETURN(examples, OwnValidationSet(checkpoint, *session));
+  } else {
+    WEFT_ASSIGN_OR_RETURN(EvaluationData data, LoadEvaluationData(flags.data, session->evaluation_options()));
+    examples = std::move(data.examples);
+  }
+  std::vector<std::string> metrics;
+  if (session->kind() == DataKind::kPairs) metrics = {"exact_match", "per"};
+  GradientRunner runner(*session->model, *session->parameters);
+  WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*session->model, *session->parameters, examples, metrics,
+                                                              session->config.valid.batch_size, &runner));
+  if (flags.json) {
+    nlohmann::ordered_json json;
+    json["checkpoint"] = checkpoint;
+    json["step"] = session->step;
+    json["examples"] = evaluation.examples;
+    json["targets"] = evaluation.targets;
+    for (const MetricScore& metric : evaluation.metrics) json[metric.name] = metric.value;
+    absl::PrintF("%s\n", json.dump());
+    return absl::OkStatus();
+  }
+  absl::PrintF("%-12s %s\n%-12s %d\n%-12s %d\n", "checkpoint", checkpoint, "examples", evaluation.examples, "targets",
+               evaluation.targets);
+  for (const MetricScore& metric : evaluation.metrics) absl::PrintF("%-12s %.6g\n", metric.name, metric.value);
+  return absl::OkStatus();
+}
+
+}  // namespace weft

@@ -1,0 +1,196 @@
+#include "tools/program.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <new>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autograd/base/fields.h"
+#include "autograd/base/parallel.h"
+#include "autograd/base/status.h"
+#include "autograd/kernels/simd.h"
+#include "tools/verbs.h"
+
+namespace weft {
+namespace {
+
+constexpr char kAbout[] =
+    "Weft trains small Transformers on CPUs: from a config file, with gradient checks, and with layers of your own.\n"
+    "Exit codes: 0 ok, 1 run-time failure, 2 usage or config, 3 diverged, 130 and 143 after SIGINT and SIGTERM.";
+
+// `--set a=1 --set b=2`: one value each, so that a position after it is not swallowed.
+void AddSet(CLI::App* verb, std::vector<std::string>* set) {
+  verb->add_option("--set", *set, "Override a key of the config: KEY=VALUE, may be repeated; the last one of a key wins")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+// CLI11 reads a number too large as the largest one, and lets NaN through its ranges: these read the whole text and refuse
+// both.
+CLI::Validator SeedValidator() {
+  return CLI::Validator(
+      [](std::string& text) {
+        int64_t seed;
+        if (absl::SimpleAtoi(text, &seed) && seed >= 0) return std::string();
+        return absl::StrCat("found ", text, ", allowed an integer in [0, 9223372036854775807]");
+      },
+      "INT >= 0");
+}
+
+CLI::Validator NumberIn(double low, double high) {
+  const std::string range = absl::StrCat("[", low, ", ", high, "]");
+  return CLI::Validator(
+      [=](std::string& text) {
+        double value;
+        if (absl::SimpleAtod(text, &value) && low <= value && value <= high) return std::string();
+        return absl::StrCat("found ", text, ", allowed a number in ", range);
+      },
+      absl::StrCat("in ", range));
+}
+
+// What the command line got wrong. CLI11 complains first of what is missing; a word that it could not place explains more.
+std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> strangers = app.remaining(/*recurse=*/true);
+  if (strangers.empty()) return error.what();
+  if (!app.get_subcommands().empty() || absl::StartsWith(strangers[0], "-")) {
+    return absl::StrCat("unexpected argument ", strangers[0]);
+  }
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) verbs.push_back(verb->get_name());
+  const std::string nearest = Nearest(strangers[0], verbs);
+  return absl::StrCat("unknown verb ", strangers[0], nearest.empty() ? "" : absl::StrCat(", did you mean ", nearest, "?"),
+                      "; allowed: ", absl::StrJoin(verbs, " "));
+}
+
+constexpr char kRunHelp[] = "A run folder (its best checkpoint, else its last) or a checkpoint file";
+
+}  // namespace
+
+int ProgramMain(int argc, char** argv) {
+  CLI::App app(kAbout, "weft");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "weft " WEFT_VERSION);
+  int threads = 0, signal = 0;
+  std::function<absl::Status()> run;
+  const auto verb = [&](const char* name, const char* about) {
+    CLI::App* sub = app.add_subcommand(name, about);
+    sub->add_option("--threads", threads,
+                    "Threads to use (default: all processors this process may use); results do not depend on it")
+        ->check(CLI::Range(1, 1024));
+    return sub;
+  };
+
+  TrainFlags train;
+  CLI::App* sub = verb("train", "Train a model from a config file");
+  sub->add_option("CONFIG", train.config, "The config, a TOML file")->required();
+  AddSet(sub, &train.set);
+  CLI::Option* resume = sub->add_flag("--resume", train.resume, "Go on from the last checkpoint in the run folder");
+  sub->add_flag("--overwrite", train.overwrite, "Start anew in a run folder that has a run; its old files are removed")
+      ->excludes(resume);
+  sub->add_flag("--quiet", train.quiet, "No progress on stderr");
+  sub->callback([&] { run = [&] { return RunTrain(train, &signal); }; });
+
+  EvalFlags eval;
+  sub = verb("eval", "Score a model on its validation data, or on a file");
+  sub->add_option("RUN", eval.run, kRunHelp)->required();
+  sub->add_option("--data", eval.data, "A file of the same kind as the training data");
+  sub->add_flag("--json", eval.json, "One JSON object");
+  sub->callback([&] { run = [&] { return RunEval(eval); }; });
+
+  GenerateFlags generate;
+  sub = verb("generate", "Answer sources, continue texts, or name classes: a line in, a line out");
+  sub->add_option("RUN", generate.run, kRunHelp)->required();
+  sub->add_option("--prompt", generate.prompts, "The input, may be repeated (default: each line of stdin)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  sub->add_option("--max-new-tokens", generate.max_new_tokens, "Longest answer or continuation, in tokens")
+      ->check(CLI::Range(1, 1 << 20));
+  sub->add_option("--temperature", generate.temperature, "0: the most probable token; else sample, logits divided by this")
+      ->check(NumberIn(0, 1000));
+  sub->add_option("--top-k", generate.top_k, "Sample among the K most probable tokens; 0: all")->check(CLI::Range(0, 1 << 30));
+  sub->add_option("--top-p", generate.top_p, "Sample among the most probable tokens that reach this probability")
+      ->check(NumberIn(1e-9, 1));
+  sub->add_option("--seed", generate.seed, "Of the sampling")->check(SeedValidator());
+  sub->add_flag("--json", generate.json, "One JSON object a line");
+  sub->callback([&] { run = [&] { return RunGenerate(generate); }; });
+
+  GradcheckFlags gradcheck;
+  sub = verb("gradcheck", "Check gradients by central differences in f64: every op, every layer, or a config's model");
+  sub->add_option("NAME", gradcheck.names, "Ops and layers to check (default: all)");
+  sub->add_option("--config", gradcheck.config, "Check the model of this config, shrunk; opens no data");
+  AddSet(sub, &gradcheck.set);
+  sub->add_flag("--json", gradcheck.json, "One JSON object a line");
+  sub->callback([&] { run = [&] { return RunGradcheck(gradcheck); }; });
+
+  LayersFlags layers;
+  sub = verb("layers", "List the registered layers and their options");
+  sub->add_flag("--json", layers.json, "One JSON object a line");
+  sub->callback([&] { run = [&] { return RunLayers(layers); }; });
+
+  ConfigFlags config;
+  sub = verb("config", "Print a config with all its keys as resolved");
+  sub->add_option("CONFIG", config.config, "The config, a TOML file")->required();
+  AddSet(sub, &config.set);
+  sub->callback([&] { run = [&] { return RunPrintConfig(config); }; });
+
+  InspectFlags inspect;
+  sub = verb("inspect", "Show what is in a checkpoint: step, config, tensors");
+  sub->add_option("CHECKPOINT", inspect.checkpoint, kRunHelp)->required();
+  sub->add_flag("--json", inspect.json, "One JSON object");
+  sub->callback([&] { run = [&] { return RunInspect(inspect); }; });
+
+  AttentionFlags attention;
+  sub = verb("attention", "Print the attention weights of an input as JSON, per layer and head");
+  sub->add_option("RUN", attention.run, kRunHelp)->required();
+  sub->add_option("--input", attention.input, "The input; for pairs SOURCE, or SOURCE<TAB>TARGET")->required();
+  bool json = true;
+  sub->add_flag("--json", json, "JSON (the default)");
+  sub->callback([&] { run = [&] { return RunAttention(attention); }; });
+
+  BenchFlags bench;
+  sub = verb("bench", "Time one training step of fixed models on made-up data");
+  sub->add_option("--suite", bench.suites, "Suites to run (default: all)")
+      ->check(CLI::IsMember(BenchSuites()))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  sub->add_option("--steps", bench.steps, "Timed steps (default: the suite's own number)")->check(CLI::Range(1, 100000));
+  sub->add_flag("--json", bench.json, "One JSON object a suite");
+  sub->callback([&] {
+    run = [&] {
+      bench.threads = threads;
+      return RunBench(bench);
+    };
+  });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::fprintf(stderr, "weft: %s\nRun with --help for more information.\n", UsageError(app, error).c_str());
+    return 2;
+  }
+
+  if (threads == 0) threads = AvailableThreads();
+  absl::Status status = kernels::CheckSimdEnvironment();
+  if (status.ok()) {
+    Workers workers(threads);
+    try {
+      workers.Run([&] { status = run(); });
+    } catch (const std::bad_alloc&) {
+      status = absl::ResourceExhaustedError("out of memory: the machine has too little for these sizes");
+    }
+  }
+  if (std::fflush(stdout) != 0 && status.ok()) status = absl::UnavailableError("stdout cannot be written");
+  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  if (signal != 0 && status.ok()) return 128 + signal;
+  return ExitCode(status);
+}
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// The verbs of the program: each is one function in the file of its name, with its flags as a plain struct. program.cc knows
+// how flags are spelled. Each writes its result to stdout and returns a Status (see ExitCode).
+#ifndef WEFT_TOOLS_VERBS_H_
+#define WEFT_TOOLS_VERBS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace weft {
+
+struct TrainFlags {
+  std::string config;
+  std::vector<std::string> set;
+  bool resume = false, overwrite = false, quiet = false;
+};
+// `signal` receives the number of the signal that ended the run, or 0.
+absl::Status RunTrain(const TrainFlags& flags, int* signal);
+
+struct EvalFlags {
+  std::string run;
+  std::string data;  // empty: the run's own validation data
+  bool json = false;
+};
+absl::Status RunEval(const EvalFlags& flags);
+
+struct GenerateFlags {
+  std::string run;
+  std::vector<std::string> prompts;  // empty: one a line of stdin
+  int64_t max_new_tokens = 256;
+  double temperature = 0;
+  int64_t top_k = 0;
+  double top_p = 1;
+  int64_t seed = 1;
+  bool json = false;
+};
+absl::Status RunGenerate(const GenerateFlags& flags);
+
+struct GradcheckFlags {
+  std::vector<std::string> names;  // empty: all
+  std::string config;              // checks this config's model instead
+  std::vector<std::string> set;
+  bool json = false;
+};
+absl::Status RunGradcheck(const GradcheckFlags& flags);
+
+struct LayersFlags {
+  bool json = false;
+};
+absl::Status RunLayers(const LayersFlags& flags);
+
+struct ConfigFlags {
+  std::string config;
+  std::vector<std::string> set;
+};
+absl::Status RunPrintConfig(const ConfigFlags& flags);
+
+struct InspectFlags {
+  std::string checkpoint;
+  bool json = false;
+};
+absl::Status RunInspect(const InspectFlags& flags);
+
+struct AttentionFlags {
+  std::string run;
+  std::string input;
+};
+absl::Status RunAttention(const AttentionFlags& flags);
+
+struct BenchFlags {
+  std::vector<std::string> suites;  // empty: all
+  int64_t steps = 0;                // 0: the suite's own number
+  int threads = 1;                  // for the report; the program has set them
+  bool json = false;
+};
+absl::Status RunBench(const BenchFlags& flags);
+// The names of the suites.
+std::vector<std::string> BenchSuites();
+
+}  // namespace weft
+
+#endif  // WEFT_TOOLS_VERBS_H_
