@@ -182,7 +182,8 @@ absl::Status RunBench(const BenchFlags& flags) {
     if (flags.suites.empty() || asked) chosen.push_back(&suite);
   }
   if (chosen.size() == 1) return RunSuite(*chosen[0], flags);
-  // Each in a process of its own, since the system reports the peak memory of a process. No worker thread exists yet, so forking is safe.
+  // Each in a process of its own, since the system reports the peak memory of a process. No worker thread exists yet, so
+  // forking is safe.
   for (const Suite* suite : chosen) {
     std::fflush(stdout);
     const pid_t child = fork();

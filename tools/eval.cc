@@ -62,7 +62,8 @@ absl::Status RunEval(const EvalFlags& flags) {
     json["examples"] = evaluation.examples;
     json["targets"] = evaluation.targets;
     for (const MetricScore& metric : evaluation.metrics) json[metric.name] = metric.value;
-    absl::PrintF("%s\n", json.dump());
+    // The path may be no UTF-8.
+    absl::PrintF("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return absl::OkStatus();
   }
   absl::PrintF("%-12s %s\n%-12s %d\n%-12s %d\n", "checkpoint", checkpoint, "examples", evaluation.examples, "targets",

@@ -121,7 +121,7 @@ void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
 
 void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs");
-  v.Visit("epochs", epochs, {.min = 1, .max = kMaxSteps}, "passes over the data to train; or steps");
+  v.Visit("epochs", epochs, {.min = 1, .max = 100000}, "passes over the data to train; or steps");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a batch; or batch_tokens");
   v.Visit("batch_tokens", batch_tokens, {.min = 1, .max = kMaxCount}, "target tokens of a batch; or batch_size");
   v.Visit("accumulate", accumulate, {.min = 1, .max = 1 << 20}, "batches of one update");

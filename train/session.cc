@@ -1,5 +1,6 @@
 #include "train/session.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
 #include "train/model_state.h"
@@ -51,7 +52,10 @@ std::vector<std::string> CheckModelTable(const Options& model, const Config& con
   const auto error = [&](absl::string_view key, absl::string_view message) {
     const OptionValue* value = model.Find(key);
     const std::string where = value != nullptr ? value->where : model.where;
-    errors.push_back(absl::StrCat(where, where.empty() ? "" : ": ", "model.", key, ": ", message));
+    // A place on the command line ("--set model.family") names the key itself.
+    const std::string name =
+        absl::StartsWith(where, "--set") ? where : absl::StrCat(where, where.empty() ? "" : ": ", "model.", key);
+    errors.push_back(absl::StrCat(name, ": ", message));
   };
   const DataKind kind = DataKindOf(config);
   if (read.family != FamilyFor(kind)) {

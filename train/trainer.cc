@@ -41,7 +41,7 @@ class Run {
   absl::StatusOr<TrainResult> Execute() {
     WEFT_RETURN_IF_ERROR(Prepare());
     WEFT_RETURN_IF_ERROR(OpenFolder());
-    while (result_.step < config_.train.steps && !result_.stopped_early && !result_.interrupted) {
+    while (result_.step < steps_ && !result_.stopped_early && !result_.interrupted) {
       WEFT_RETURN_IF_ERROR(Update());
       WEFT_RETURN_IF_ERROR(ValidateAndSave());
       result_.interrupted = options_.stop != nullptr && options_.stop->load() != 0;
@@ -62,9 +62,13 @@ class Run {
 
     const int64_t batch_tokens = TokensPerBatch(config_.train, data_->train);
     if (config_.train.shards == 0) config_.train.shards = ChooseShards(batch_tokens, session_->parameters->count());
+    steps_ = config_.train.steps;
     if (config_.train.epochs > 0) {
-      for (int64_t epoch = 0; epoch < config_.train.epochs; ++epoch) config_.train.steps += UpdatesIn(epoch);
-      if (config_.schedule.steps == 0) config_.schedule.steps = config_.train.steps;
+      // Equal epochs of batch_size sequences; batches of so many tokens depend on each epoch's order.
+      const bool equal = config_.train.batch_size > 0;
+      for (int64_t epoch = 0; epoch < (equal ? 0 : config_.train.epochs); ++epoch) steps_ += UpdatesIn(epoch);
+      if (equal) steps_ = config_.train.epochs * UpdatesIn(0);
+      if (config_.schedule.steps == 0) config_.schedule.steps = steps_;
       if (config_.schedule.kind != "constant" && config_.schedule.kind != "inverse_sqrt" &&
           config_.schedule.warmup_steps > config_.schedule.steps) {
         return absl::InvalidArgumentError(absl::StrCat("schedule.warmup_steps: found ", config_.schedule.warmup_steps,
@@ -118,11 +122,9 @@ class Run {
     for (absl::string_view line : absl::StrSplit(data_->report, '\n', absl::SkipEmpty())) Say(line);
     Say(absl::StrFormat("model: %s, %d parameters; %d shards a batch; %d updates in the first epoch; %d in all",
                         session_->model_config.family, session_->parameters->count(), config_.train.shards, UpdatesIn(0),
-                        config_.train.steps));
+                        steps_));
     Say(absl::StrCat("run folder: ", folder_->path()));
-    if (resume)
-      Say(absl::StrCat("resumed after step ", result_.step,
-                       result_.step >= config_.train.steps ? ": the run is finished" : ""));
+    if (resume) Say(absl::StrCat("resumed after step ", result_.step, result_.step >= steps_ ? ": the run is finished" : ""));
     started_ = last_log_ = Now();
     return absl::OkStatus();
   }
@@ -198,7 +200,7 @@ class Run {
   // The progress line, and every train.log_every updates a line in metrics.jsonl.
   void Report(int64_t epoch, double rate, double norm) {
     const double now = Now();
-    const bool log = result_.step % config_.train.log_every == 0 || result_.step == config_.train.steps;
+    const bool log = result_.step % config_.train.log_every == 0 || result_.step == steps_;
     if (log) {
       speed_ = static_cast<double>(tokens_since_log_) / std::max(now - last_log_, 1e-9);
       pending_ = {{"epoch", static_cast<double>(epoch)},
@@ -210,8 +212,8 @@ class Run {
       last_log_ = now;
     }
     if (!options_.quiet) {
-      const double left = SecondsLeft(result_.updates, now - started_, config_.train.steps - result_.step);
-      progress_.Update({result_.step, config_.train.steps, result_.loss, rate, norm, speed_, left}, now);
+      const double left = SecondsLeft(result_.updates, now - started_, steps_ - result_.step);
+      progress_.Update({result_.step, steps_, result_.loss, rate, norm, speed_, left}, now);
     }
   }
 
@@ -225,7 +227,7 @@ class Run {
         config_.valid.every > 0 ? result_.step % config_.valid.every == 0 : (config_.train.epochs > 0 && epoch_end);
     bool new_best = false;
     result_.has_validation = false;
-    if ((on_grid || result_.step == config_.train.steps) && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
+    if ((on_grid || result_.step == steps_) && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
     if (on_grid && result_.has_validation) {
       for (const MetricScore& metric : result_.validation.metrics)
         history_.push_back({result_.step, metric.name, metric.value});
@@ -347,6 +349,7 @@ class Run {
   std::vector<BatchView> leaves_;
 
   TrainResult result_;
+  int64_t steps_ = 0;   // updates of the whole run: train.steps, or those of train.epochs
   int64_t tokens_ = 0;  // targets trained on, over all sessions of the run
   std::vector<MetricValue> history_;
   BestMetric best_;
