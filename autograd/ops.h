@@ -126,12 +126,12 @@ struct AttentionOptions {
   bool causal = false;  // query i of Tq sees keys up to i + (Tk - Tq): the last query is aligned with the last key
   double scale = 0;     // 0: 1 / sqrt(d_head)
   double dropout = 0;   // on the weights; keyed by `key`, sequence id, head, query, key
-  RandomKey key;
+  RandomKey key = {};
   // For each query sequence the index of its key sequence; empty: the i-th belongs to the i-th. Several may share one.
-  absl::Span<const int32_t> key_of_query;
+  absl::Span<const int32_t> key_of_query = {};
   // When not null: receives the weights (after softmax, before dropout), for each query sequence, for each head, [Tq, Tk]
   // row-major, laid end to end. Must have the right size: see AttentionWeightCount.
-  Tensor weights;
+  Tensor weights = {};
 };
 
 // Multi-head scaled dot-product attention over ragged sequences (Vaswani et al. 2017, section 3.2): for each sequence and head

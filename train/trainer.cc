@@ -120,7 +120,7 @@ class Run {
     metrics_.emplace(*std::move(metrics));
 
     for (absl::string_view line : absl::StrSplit(data_->report, '\n', absl::SkipEmpty())) Say(line);
-    Say(absl::StrFormat("model: %s, %d parameters; %d shards a batch; %d updates in the first epoch; %d in all",
+    Say(absl::StrFormat("model: %s, %d parameters; shards of a batch: %d; updates in the first epoch: %d, in all: %d",
                         session_->model_config.family, session_->parameters->count(), config_.train.shards, UpdatesIn(0),
                         steps_));
     Say(absl::StrCat("run folder: ", folder_->path()));

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_case.h"
 
@@ -41,8 +42,8 @@ void RunOperation(const Case& c) {
   ASSERT_NE(operation, Operations().end()) << "no test knows the operation " << c.name;
   Tape tape;
   In inputs;
-  for (int i = 0; c.Has("x" + std::to_string(i)); ++i) {
-    const Values x = c.Read("x" + std::to_string(i));
+  for (int i = 0; c.Has(absl::StrCat("x", i)); ++i) {
+    const Values x = c.Read(absl::StrCat("x", i));
     inputs.push_back(InputOf(&tape, x.v, Shape(x.shape)));
   }
   ASSERT_FALSE(inputs.empty()) << c.name;
@@ -52,7 +53,7 @@ void RunOperation(const Case& c) {
   tape.Backward(y, InputOf(&tape, upstream.v, Shape(upstream.shape)).value());
   ExpectNear("output", ToDoubles(y.value()), expected.v, kF64Tolerance);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string name = "grad.x" + std::to_string(i);
+    const std::string name = absl::StrCat("grad.x", i);
     ExpectNear(name, ToDoubles(tape.Gradient(inputs[i])), c.Read(name).v, kF64Tolerance);
   }
 }
