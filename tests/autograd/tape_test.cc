@@ -10,31 +10,6 @@
 #include "autograd/ops.h"
 #include "tests/autograd/check_gradient.h"
 
-// Counts every allocation of this program.
-namespace {
-std::atomic<int64_t> allocations{0};
-
-void* Counted(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  void* p = nullptr;
-  if (posix_memalign(&p, std::max(alignment, sizeof(void*)), std::max<std::size_t>(size, 1)) != 0) std::abort();
-  return p;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return Counted(size, alignof(std::max_align_t)); }
-void* operator new[](std::size_t size) { return Counted(size, alignof(std::max_align_t)); }
-void* operator new(std::size_t size, std::align_val_t a) { return Counted(size, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t size, std::align_val_t a) { return Counted(size, static_cast<std::size_t>(a)); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-
 namespace weft {
 namespace {
 
@@ -303,21 +278,21 @@ TEST(Tape, ASteadyStepAllocatesNothingAndKeepsItsMemory) {
   const Tensor mask = Tensor::Of(absl::MakeSpan(bits), {8, 6});
   double loss = 0;
   for (int i = 0; i < 3; ++i) loss = Step(tape, w, x, ids, mask);
-  const int64_t memory = tape.memory(), ops = tape.op_count(), before = allocations;
+  const int64_t memory = tape.memory(), ops = tape.op_count(), before = AllocationCount();
   for (int i = 0; i < 20; ++i) {
     const double again = Step(tape, w, x, ids, mask);
     ASSERT_EQ(again, loss);
   }
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(AllocationCount() - before, 0);
   EXPECT_EQ(tape.memory(), memory);
   EXPECT_EQ(tape.op_count(), ops);
 }
 
 TEST(Tape, TheCounterOfAllocationsCounts) {
-  const int64_t before = allocations;
+  const int64_t before = AllocationCount();
   std::vector<int> v(100);
   v[0] = 1;
-  EXPECT_GT(allocations - before, 0);
+  EXPECT_GT(AllocationCount() - before, 0);
 }
 
 TEST(Tape, TwoTapesInTwoThreadsAreIndependent) {

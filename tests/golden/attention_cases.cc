@@ -59,6 +59,8 @@ void RunMultiHeadAttention(const Case& c) {
   const std::vector<int64_t> key_lengths = LengthsOr(c, "key_lengths", batch, cross ? memory.dim(1) : query.dim(1));
   const std::vector<int64_t> query_lengths = cross ? std::vector<int64_t>(batch, query.dim(1)) : key_lengths;
   const std::vector<Sequence> queries = EndToEnd(query_lengths), keys = EndToEnd(key_lengths);
+  const DType type = c.TypeOf("query");
+  const double tolerance = ToleranceOf(type);
   ExpectZeroAtPadding("upstream", c.Read("upstream"), query_lengths);
 
   Parameters parameters;
@@ -69,7 +71,7 @@ void RunMultiHeadAttention(const Case& c) {
   auto created = cross ? CrossAttention::Create(root, config) : SelfAttention::Create(root, config);
   ASSERT_TRUE(created.ok()) << created.status();
   const std::unique_ptr<Layer> layer = *std::move(created);
-  parameters.Allocate(DType::kF64, 1);
+  parameters.Allocate(type, 1);
   const char* parts[] = {"q", "k", "v"};
   for (const char* what : {"weight", "bias"}) {
     const auto packed = CutInThree(c.Read(std::string("param.in_proj_") + what));
@@ -77,28 +79,28 @@ void RunMultiHeadAttention(const Case& c) {
     SetParameter(&parameters, std::string("o.") + what, c.Read(std::string("param.out_proj.") + what).v);
   }
 
-  const Slab gradients(DType::kF64, parameters.slab_size());
+  const Slab gradients(type, parameters.slab_size());
   Context context(parameters);
   context.Begin(gradients.tensor(), {});
   KeepWeights probe;
   context.probe = &probe;
   context.sequences = queries;
   context.causal = c.switches.at("causal");
-  const Variable x = InputOf(&context.tape(), RealRows(query, query_lengths), {RowsOf(queries), width});
+  const Variable x = InputOf(&context.tape(), type, RealRows(query, query_lengths), {RowsOf(queries), width});
   if (cross) {
-    context.memory = InputOf(&context.tape(), RealRows(memory, key_lengths), {RowsOf(keys), width});
+    context.memory = InputOf(&context.tape(), type, RealRows(memory, key_lengths), {RowsOf(keys), width});
     context.memory_sequences = keys;
   }
   const Variable y = layer->Forward(context, x);
-  const Variable upstream = InputOf(&context.tape(), RealRows(c.Read("upstream"), query_lengths), y.shape());
+  const Variable upstream = InputOf(&context.tape(), type, RealRows(c.Read("upstream"), query_lengths), y.shape());
   context.tape().Backward(y, upstream.value());
 
-  ExpectNear("output", ToDoubles(y.value()), RealRows(c.Read("output"), query_lengths), kF64Tolerance);
-  ExpectNear("weights", probe.kept, RealWeights(c.Read("weights"), query_lengths, key_lengths), kF64Tolerance);
-  ExpectNear("grad.query", ToDoubles(context.tape().Gradient(x)), RealRows(c.Read("grad.query"), query_lengths), kF64Tolerance);
+  ExpectNear("output", ToDoubles(y.value()), RealRows(c.Read("output"), query_lengths), tolerance);
+  ExpectNear("weights", probe.kept, RealWeights(c.Read("weights"), query_lengths, key_lengths), tolerance);
+  ExpectNear("grad.query", ToDoubles(context.tape().Gradient(x)), RealRows(c.Read("grad.query"), query_lengths), tolerance);
   if (cross) {
     ExpectNear("grad.memory", ToDoubles(context.tape().Gradient(context.memory)), RealRows(c.Read("grad.memory"), key_lengths),
-               kF64Tolerance);
+               tolerance);
   }
   const auto gradient = [&](const std::string& name) {
     return ToDoubles(Parameters::In(gradients.tensor(), parameters.list()[parameters.Find(name)]));
@@ -109,19 +111,23 @@ void RunMultiHeadAttention(const Case& c) {
       const std::vector<double> g = gradient(std::string(part) + "." + what);
       packed.insert(packed.end(), g.begin(), g.end());
     }
-    ExpectNear(std::string("grad.in_proj_") + what, packed, c.Read(std::string("grad.in_proj_") + what).v, kF64Tolerance);
+    ExpectNear(std::string("grad.in_proj_") + what, packed, c.Read(std::string("grad.in_proj_") + what).v, tolerance);
     ExpectNear(std::string("grad.out_proj.") + what, gradient(std::string("o.") + what),
-               c.Read(std::string("grad.out_proj.") + what).v, kF64Tolerance);
+               c.Read(std::string("grad.out_proj.") + what).v, tolerance);
   }
 }
 
 void RunAttentionCore(const Case& c) {
   const Values q = c.Read("q"), k = c.Read("k"), v = c.Read("v");
   const int64_t batch = q.dim(0);
+  const DType type = c.TypeOf("q");
+  const double tolerance = ToleranceOf(type);
   const std::vector<Sequence> queries = EndToEnd(std::vector<int64_t>(batch, q.dim(2)));
   const std::vector<Sequence> keys = EndToEnd(std::vector<int64_t>(batch, k.dim(2)));
   Tape tape;
-  const auto input = [&](const Values& x) { return InputOf(&tape, HeadsToRows(x), {batch * x.dim(2), x.dim(1) * x.dim(3)}); };
+  const auto input = [&](const Values& x) {
+    return InputOf(&tape, type, HeadsToRows(x), {batch * x.dim(2), x.dim(1) * x.dim(3)});
+  };
   const Variable vq = input(q), vk = input(k), vv = input(v);
   AttentionOptions options;
   options.heads = c.integers.at("heads");
@@ -129,10 +135,10 @@ void RunAttentionCore(const Case& c) {
   options.causal = c.switches.at("causal");
   const Variable y = Attention(vq, vk, vv, queries, keys, options);
   tape.Backward(y, input(c.Read("upstream")).value());
-  ExpectNear("output", ToDoubles(y.value()), HeadsToRows(c.Read("output")), kF64Tolerance);
-  ExpectNear("grad.q", ToDoubles(tape.Gradient(vq)), HeadsToRows(c.Read("grad.q")), kF64Tolerance);
-  ExpectNear("grad.k", ToDoubles(tape.Gradient(vk)), HeadsToRows(c.Read("grad.k")), kF64Tolerance);
-  ExpectNear("grad.v", ToDoubles(tape.Gradient(vv)), HeadsToRows(c.Read("grad.v")), kF64Tolerance);
+  ExpectNear("output", ToDoubles(y.value()), HeadsToRows(c.Read("output")), tolerance);
+  ExpectNear("grad.q", ToDoubles(tape.Gradient(vq)), HeadsToRows(c.Read("grad.q")), tolerance);
+  ExpectNear("grad.k", ToDoubles(tape.Gradient(vk)), HeadsToRows(c.Read("grad.k")), tolerance);
+  ExpectNear("grad.v", ToDoubles(tape.Gradient(vv)), HeadsToRows(c.Read("grad.v")), tolerance);
 }
 
 }  // namespace weft::golden

@@ -52,9 +52,9 @@ absl::Status Case::Open(const std::string& folder) {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-std::string Case::DTypeName(const std::string& tensor) const {
+DType Case::TypeOf(const std::string& tensor) const {
   const SafeTensors::Entry* entry = file_->Find(tensor);
-  return entry == nullptr ? "" : entry->dtype;
+  return entry != nullptr && entry->dtype == "F32" ? DType::kF32 : DType::kF64;
 }
 
 Values Case::Read(const std::string& tensor) const {
@@ -144,8 +144,8 @@ std::vector<double> ToDoubles(const Tensor& tensor) {
   return values;
 }
 
-Variable InputOf(Tape* tape, const std::vector<double>& values, const Shape& shape) {
-  const Tensor tensor = tape->Allocate(DType::kF64, shape);
+Variable InputOf(Tape* tape, DType type, const std::vector<double>& values, const Shape& shape) {
+  const Tensor tensor = tape->Allocate(type, shape);
   EXPECT_EQ(static_cast<int64_t>(values.size()), shape.elements());
   for (size_t i = 0; i < values.size(); ++i) tensor.Set(static_cast<int64_t>(i), values[i]);
   return tape->Input(tensor);

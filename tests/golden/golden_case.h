@@ -40,8 +40,8 @@ class Case {
   absl::Status Open(const std::string& folder);
   bool Has(const std::string& tensor) const { return file_->Find(tensor) != nullptr; }
   std::vector<std::string> TensorNames() const { return file_->names(); }
-  // "F32", "F64", "I64".
-  std::string DTypeName(const std::string& tensor) const;
+  // What a case is computed in: kF32 when this tensor of it is stored so, else kF64.
+  DType TypeOf(const std::string& tensor) const;
   Values Read(const std::string& tensor) const;
   std::vector<int32_t> ReadIds(const std::string& tensor) const;
 
@@ -62,7 +62,8 @@ double NumberAfter(const std::string& text, const std::string& word, double othe
 // to rounding (below 1e-12) is compared absolutely with that magnitude taken as 1e-3.
 void ExpectNear(const std::string& what, const std::vector<double>& actual, const std::vector<double>& expected,
                 double tolerance);
-inline constexpr double kF64Tolerance = 1e-9;
+// For sums of some hundred terms, each rounded at 2^-53 or 2^-24, with room for what norms and softmax magnify.
+inline double ToleranceOf(DType type) { return type == DType::kF32 ? 1e-4 : 1e-9; }
 
 // --- Padded [B, T, D] against ragged [N, D].
 // Sequences of these lengths laid end to end.
@@ -75,8 +76,8 @@ void ExpectZeroAtPadding(const std::string& what, const Values& padded, const st
 std::vector<int64_t> LengthsOr(const Case& c, const std::string& field, int64_t batch, int64_t time);
 
 std::vector<double> ToDoubles(const Tensor& tensor);
-// A leaf in f64 that keeps its gradient.
-Variable InputOf(Tape* tape, const std::vector<double>& values, const Shape& shape);
+// A leaf that keeps its gradient.
+Variable InputOf(Tape* tape, DType type, const std::vector<double>& values, const Shape& shape);
 
 // Writes `values` into the parameter called `name`; fails when there is none of that size.
 void SetParameter(Parameters* parameters, const std::string& name, const std::vector<double>& values);

@@ -39,8 +39,8 @@ Names PlainNames(bool decoder) {
 void RunEncoderOrDecoderLayer(const Case& c, bool decoder) {
   const bool pre = absl::StrContains(c.name, "pre_norm"), post = absl::StrContains(c.name, "post_norm");
   ASSERT_NE(pre, post) << c.name << ": the name says neither pre_norm nor post_norm";
-  const std::string activation = c.name.substr(c.name.rfind('_') + 1);
-  ASSERT_TRUE(activation == "relu" || activation == "gelu") << c.name << ": unknown activation " << activation;
+  const bool relu = absl::StrContains(c.name, "_relu"), gelu = absl::StrContains(c.name, "_gelu");
+  ASSERT_NE(relu, gelu) << c.name << ": the name says neither relu nor gelu";
 
   const Values input = c.Read("input");
   const int64_t batch = input.dim(0), width = input.dim(2);
@@ -48,6 +48,8 @@ void RunEncoderOrDecoderLayer(const Case& c, bool decoder) {
   const Values memory = decoder ? c.Read("memory") : Values{};
   const std::vector<int64_t> memory_lengths = decoder ? LengthsOr(c, "memory_lengths", batch, memory.dim(1)) : lengths;
   const std::vector<Sequence> sequences = EndToEnd(lengths), memory_sequences = EndToEnd(memory_lengths);
+  const DType type = c.TypeOf("input");
+  const double tolerance = ToleranceOf(type);
   ExpectZeroAtPadding("upstream", c.Read("upstream"), lengths);
 
   Parameters parameters;
@@ -67,9 +69,9 @@ void RunEncoderOrDecoderLayer(const Case& c, bool decoder) {
   FeedForward::Config feed_forward;
   feed_forward.d_model = width;
   feed_forward.hidden = c.Read("param.linear1.weight").dim(0);
-  feed_forward.activation = activation;
+  feed_forward.activation = relu ? "relu" : "gelu";
   wrap("feed_forward", FeedForward::Create(feed, feed_forward));
-  parameters.Allocate(DType::kF64, 1);
+  parameters.Allocate(type, 1);
 
   // Packed projections: theirs and ours.
   Names packed = {{"self_attn", "self_attention"}};
@@ -88,32 +90,32 @@ void RunEncoderOrDecoderLayer(const Case& c, bool decoder) {
   ASSERT_EQ(in_case, static_cast<int64_t>(plain.size() + 2 * packed.size()))
       << "the case has parameters that the test does not map";
 
-  const Slab gradients(DType::kF64, parameters.slab_size());
+  const Slab gradients(type, parameters.slab_size());
   Context context(parameters);
   context.Begin(gradients.tensor(), {});
   context.sequences = sequences;
   context.causal = decoder;
-  const Variable x = InputOf(&context.tape(), RealRows(input, lengths), {RowsOf(sequences), width});
+  const Variable x = InputOf(&context.tape(), type, RealRows(input, lengths), {RowsOf(sequences), width});
   if (decoder) {
-    context.memory = InputOf(&context.tape(), RealRows(memory, memory_lengths), {RowsOf(memory_sequences), width});
+    context.memory = InputOf(&context.tape(), type, RealRows(memory, memory_lengths), {RowsOf(memory_sequences), width});
     context.memory_sequences = memory_sequences;
   }
   Variable y = x;
   for (const auto& layer : layers) y = layer->Forward(context, y);
-  const Variable upstream = InputOf(&context.tape(), RealRows(c.Read("upstream"), lengths), y.shape());
+  const Variable upstream = InputOf(&context.tape(), type, RealRows(c.Read("upstream"), lengths), y.shape());
   context.tape().Backward(y, upstream.value());
 
-  ExpectNear("output", ToDoubles(y.value()), RealRows(c.Read("output"), lengths), kF64Tolerance);
-  ExpectNear("grad.input", ToDoubles(context.tape().Gradient(x)), RealRows(c.Read("grad.input"), lengths), kF64Tolerance);
+  ExpectNear("output", ToDoubles(y.value()), RealRows(c.Read("output"), lengths), tolerance);
+  ExpectNear("grad.input", ToDoubles(context.tape().Gradient(x)), RealRows(c.Read("grad.input"), lengths), tolerance);
   if (decoder) {
     ExpectNear("grad.memory", ToDoubles(context.tape().Gradient(context.memory)),
-               RealRows(c.Read("grad.memory"), memory_lengths), kF64Tolerance);
+               RealRows(c.Read("grad.memory"), memory_lengths), tolerance);
   }
   const auto gradient = [&](const std::string& name) {
     return ToDoubles(Parameters::In(gradients.tensor(), parameters.list()[parameters.Find(name)]));
   };
   for (const auto& [theirs, ours] : plain) {
-    ExpectNear("grad." + theirs, gradient(ours), c.Read("grad." + theirs).v, kF64Tolerance);
+    ExpectNear("grad." + theirs, gradient(ours), c.Read("grad." + theirs).v, tolerance);
   }
   for (const auto& [theirs, ours] : packed) {
     for (const char* what : {"weight", "bias"}) {
@@ -123,7 +125,7 @@ void RunEncoderOrDecoderLayer(const Case& c, bool decoder) {
         together.insert(together.end(), g.begin(), g.end());
       }
       const std::string name = absl::StrCat("grad.", theirs, ".in_proj_", what);
-      ExpectNear(name, together, c.Read(name).v, kF64Tolerance);
+      ExpectNear(name, together, c.Read(name).v, tolerance);
     }
   }
 }

@@ -1,7 +1,9 @@
 // Single operations, and the cross entropy.
+#include <algorithm>
 #include <functional>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_case.h"
@@ -11,7 +13,7 @@ namespace {
 
 using In = std::vector<Variable>;
 
-// By the name of the case.
+// By the start of the case's name: what follows it ("op_linear_b") tells cases of one operation apart.
 const std::map<std::string, std::function<Variable(const In&, const Case&)>>& Operations() {
   using F = const In&;
   static const std::map<std::string, std::function<Variable(const In&, const Case&)>> operations = {
@@ -38,23 +40,27 @@ const std::map<std::string, std::function<Variable(const In&, const Case&)>>& Op
 }  // namespace
 
 void RunOperation(const Case& c) {
-  const auto operation = Operations().find(c.name);
+  const auto operation = std::find_if(Operations().begin(), Operations().end(), [&](const auto& entry) {
+    return c.name == entry.first || absl::StartsWith(c.name, absl::StrCat(entry.first, "_"));
+  });
   ASSERT_NE(operation, Operations().end()) << "no test knows the operation " << c.name;
+  const DType type = c.TypeOf("x0");
+  const double tolerance = ToleranceOf(type);
   Tape tape;
   In inputs;
   for (int i = 0; c.Has(absl::StrCat("x", i)); ++i) {
     const Values x = c.Read(absl::StrCat("x", i));
-    inputs.push_back(InputOf(&tape, x.v, Shape(x.shape)));
+    inputs.push_back(InputOf(&tape, type, x.v, Shape(x.shape)));
   }
   ASSERT_FALSE(inputs.empty()) << c.name;
   const Variable y = operation->second(inputs, c);
   const Values expected = c.Read("output"), upstream = c.Read("upstream");
   ASSERT_EQ(y.shape(), Shape(expected.shape));
-  tape.Backward(y, InputOf(&tape, upstream.v, Shape(upstream.shape)).value());
-  ExpectNear("output", ToDoubles(y.value()), expected.v, kF64Tolerance);
+  tape.Backward(y, InputOf(&tape, type, upstream.v, Shape(upstream.shape)).value());
+  ExpectNear("output", ToDoubles(y.value()), expected.v, tolerance);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string name = absl::StrCat("grad.x", i);
-    ExpectNear(name, ToDoubles(tape.Gradient(inputs[i])), c.Read(name).v, kF64Tolerance);
+    ExpectNear(name, ToDoubles(tape.Gradient(inputs[i])), c.Read(name).v, tolerance);
   }
 }
 
@@ -62,14 +68,16 @@ void RunCrossEntropy(const Case& c) {
   const Values logits = c.Read("logits");
   const std::vector<int32_t> targets = c.ReadIds("targets");
   const int64_t classes = logits.dim(1);
+  const DType type = c.TypeOf("logits");
+  const double tolerance = ToleranceOf(type);
   const CrossEntropyOptions options{.smoothing = c.numbers.at("label_smoothing")};
   // The op itself, and the fused head with the identity as its weight.
   for (const bool fused : {false, true}) {
     Tape tape;
-    const Variable x = InputOf(&tape, logits.v, Shape(logits.shape));
+    const Variable x = InputOf(&tape, type, logits.v, Shape(logits.shape));
     CrossEntropyResult result;
     if (fused) {
-      const Tensor identity = tape.Allocate(DType::kF64, {classes, classes});
+      const Tensor identity = tape.Allocate(type, {classes, classes});
       identity.Zero();
       for (int64_t i = 0; i < classes; ++i) identity.Set(i * classes + i, 1);
       result = LinearCrossEntropy(x, tape.Constant(identity), {}, targets, options);
@@ -81,8 +89,8 @@ void RunCrossEntropy(const Case& c) {
     const double share = 1.0 / static_cast<double>(result.targets);
     std::vector<double> gradient = ToDoubles(tape.Gradient(x));
     for (double& g : gradient) g *= share;
-    ExpectNear("loss", {result.loss.value().At(0) * share}, c.Read("loss").v, kF64Tolerance);
-    ExpectNear("grad.logits", gradient, c.Read("grad.logits").v, kF64Tolerance);
+    ExpectNear("loss", {result.loss.value().At(0) * share}, c.Read("loss").v, tolerance);
+    ExpectNear("grad.logits", gradient, c.Read("grad.logits").v, tolerance);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "autograd/base/parallel.h"
-#include "tests/layers/allocation_count.h"
+#include "tests/allocation_count.h"
 #include "tests/layers/model_rig.h"
 #include "train/gradient.h"
 

@@ -4,7 +4,7 @@
 #include "autograd/base/parallel.h"
 #include "gmock/gmock.h"
 #include "layers/layer_check.h"
-#include "tests/layers/allocation_count.h"
+#include "tests/allocation_count.h"
 #include "tests/layers/layer_rig.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "tests/layers/allocation_count.h"
+#include "tests/allocation_count.h"
 
 #include <atomic>
 #include <cstddef>

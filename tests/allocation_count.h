@@ -1,6 +1,6 @@
 // Counts calls of operator new in this test program (allocation_count.cc replaces it).
-#ifndef WEFT_TESTS_LAYERS_ALLOCATION_COUNT_H_
-#define WEFT_TESTS_LAYERS_ALLOCATION_COUNT_H_
+#ifndef WEFT_TESTS_ALLOCATION_COUNT_H_
+#define WEFT_TESTS_ALLOCATION_COUNT_H_
 
 #include <cstdint>
 
@@ -11,4 +11,4 @@ int64_t AllocationCount();
 
 }  // namespace weft
 
-#endif  // WEFT_TESTS_LAYERS_ALLOCATION_COUNT_H_
+#endif  // WEFT_TESTS_ALLOCATION_COUNT_H_
