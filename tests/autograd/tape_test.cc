@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <thread>
 
 #include "autograd/ops.h"
+#include "tests/allocation_count.h"
 #include "tests/autograd/check_gradient.h"
 
 namespace weft {

@@ -29,8 +29,8 @@ OptimizerConfig ReadOptimizer(const std::string& kind, const std::string& settin
   config.nesterov = absl::StrContains(settings, "nesterov");
   const double decay = NumberAfter(settings, "decay", 0), l2 = NumberAfter(settings, "L2", 0);
   config.weight_decay = std::max(decay, l2);
-  // Of every parameter unless the text says which ("on w only", "on rank>=2").
-  const bool matrices = absl::StrContains(settings, "on w only") || absl::StrContains(settings, "on rank>=2");
+  // Of every parameter unless the text limits it ("on w only", "on rank>=2").
+  const bool matrices = absl::StrContains(settings, " only") || absl::StrContains(settings, "rank>=2");
   config.decay = matrices ? "matrices" : "all";
   return config;
 }
