@@ -239,8 +239,8 @@ TEST_F(ListingVerbsTest, GradcheckListsEveryOpAndLayer) {
   const Outcome all = Weft({"gradcheck"});
   EXPECT_THAT(all, Succeeds());
   EXPECT_THAT(all.out, HasSubstr(", 0 failed"));
-  for (const char* name :
-       {"matmul", "attention", "linear_cross_entropy", "layer_norm", "self_attention", "add_norm", "embedding"}) {
+  for (const char* name : {"op matmul", "op attention", "op linear_cross_entropy", "op layer_norm", "layer layer_norm",
+                           "layer self_attention", "layer add_norm", "layer embedding"}) {
     EXPECT_THAT(all.out, HasSubstr(absl::StrCat("ok     ", name, "\n")));
   }
 }
