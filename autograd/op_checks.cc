@@ -11,37 +11,24 @@
 namespace weft {
 namespace {
 
-// One f64 input, uniform in [low, high).
-struct InputSpec {
-  const char* name;
-  Shape shape;
-  double low = -2, high = 2;
-};
 using Inputs = absl::Span<const Variable>;
-using Function = std::function<Variable(Inputs)>;
 
 class Catalogue {
  public:
-  void Add(std::string name, std::vector<InputSpec> specs, Function f) {
-    auto run = [name, specs = std::move(specs), f = std::move(f)](const GradCheckOptions& options) {
-      std::vector<std::vector<double>> memory;
-      std::vector<NamedTensor> inputs;
-      for (const InputSpec& spec : specs) {
-        const RandomKey key = RandomKey{options.seed}.Fold(absl::string_view(name)).Fold(absl::string_view(spec.name));
-        std::vector<double>& values = memory.emplace_back(spec.shape.elements());
-        for (size_t i = 0; i < values.size(); ++i) values[i] = spec.low + (spec.high - spec.low) * key.Uniform(i);
-        inputs.push_back({spec.name, Tensor::Of(absl::MakeSpan(values), spec.shape)});
-      }
-      return CheckGradients(
-          inputs, [&](Tape&, Inputs variables) { return f(variables); }, options);
-    };
-    checks_.push_back({std::move(name), std::move(run)});
+  void Add(std::string name, std::vector<OpCheckInput> inputs, std::function<Variable(Inputs)> op) {
+    checks_.push_back(MakeOpCheck(std::move(name), std::move(inputs), std::move(op)));
   }
   std::vector<OpCheck> Take() { return std::move(checks_); }
 
  private:
   std::vector<OpCheck> checks_;
 };
+
+// A function-local static, since registrations of other files run before this file's globals may exist.
+std::vector<OpCheck>& Registered() {
+  static std::vector<OpCheck> checks;
+  return checks;
+}
 
 template <size_t N>
 Tensor I32(const std::array<int32_t, N>& values, const Shape& shape) {
@@ -224,7 +211,7 @@ void AddLosses(Catalogue& c) {
   c.Add("cross_entropy_ignored_class", {{"logits", {5, 7}}},
         [ignore_class](Inputs x) { return CrossEntropy(x[0], kClasses, ignore_class).loss; });
 
-  const std::vector<InputSpec> with_bias = {{"x", {5, 3}}, {"weight", {7, 3}}, {"bias", {7}}};
+  const std::vector<OpCheckInput> with_bias = {{"x", {5, 3}}, {"weight", {7, 3}}, {"bias", {7}}};
   c.Add("linear_cross_entropy", with_bias, [](Inputs x) { return LinearCrossEntropy(x[0], x[1], x[2], kTargets).loss; });
   c.Add("linear_cross_entropy_no_bias", {{"x", {5, 3}}, {"weight", {7, 3}}},
         [](Inputs x) { return LinearCrossEntropy(x[0], x[1], {}, kTargets).loss; });
@@ -236,6 +223,28 @@ void AddLosses(Catalogue& c) {
 
 }  // namespace
 
+OpCheck MakeOpCheck(std::string name, std::vector<OpCheckInput> inputs, std::function<Variable(Inputs)> op) {
+  auto run = [name, inputs = std::move(inputs), op = std::move(op)](const GradCheckOptions& options) {
+    std::vector<std::vector<double>> memory;
+    std::vector<NamedTensor> tensors;
+    for (const OpCheckInput& input : inputs) {
+      const RandomKey key = RandomKey{options.seed}.Fold(absl::string_view(name)).Fold(absl::string_view(input.name));
+      std::vector<double>& values = memory.emplace_back(input.shape.elements());
+      for (size_t i = 0; i < values.size(); ++i) values[i] = input.low + (input.high - input.low) * key.Uniform(i);
+      tensors.push_back({input.name, Tensor::Of(absl::MakeSpan(values), input.shape)});
+    }
+    return CheckGradients(
+        tensors, [&](Tape&, Inputs variables) { return op(variables); }, options);
+  };
+  return {std::move(name), std::move(run)};
+}
+
+OpCheckRegistration::OpCheckRegistration(OpCheck check) {
+  for (const OpCheck& other : OpChecks())
+    WEFT_CHECK(other.name != check.name) << "the op check " << check.name << " is there already";
+  Registered().push_back(std::move(check));
+}
+
 std::vector<OpCheck> OpChecks() {
   Catalogue catalogue;
   AddArithmetic(catalogue);
@@ -245,7 +254,9 @@ std::vector<OpCheck> OpChecks() {
   AddShapes(catalogue);
   AddAttention(catalogue);
   AddLosses(catalogue);
-  return catalogue.Take();
+  std::vector<OpCheck> checks = catalogue.Take();
+  checks.insert(checks.end(), Registered().begin(), Registered().end());
+  return checks;
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "autograd/grad_check.h"
 
 namespace weft {
@@ -17,8 +18,26 @@ struct OpCheck {
   std::function<GradCheckReport(const GradCheckOptions&)> run;
 };
 
-// In the order of ops.h. A new op gets its line here.
+// One f64 input of a check: its values are uniform in [low, high).
+struct OpCheckInput {
+  const char* name;
+  Shape shape;
+  double low = -2, high = 2;
+};
+
+// The check of `op`, a pure function of one Variable an input, at random values.
+OpCheck MakeOpCheck(std::string name, std::vector<OpCheckInput> inputs,
+                    std::function<Variable(absl::Span<const Variable> inputs)> op);
+
+// Weft's own ops in the order of ops.h (a new op gets its line in op_checks.cc), then those that were registered.
 std::vector<OpCheck> OpChecks();
+
+// Adds the check of a user's op before main runs; one object at namespace scope in the op's file:
+//   const weft::OpCheckRegistration kCheck(weft::MakeOpCheck("my_op", {{"x", {3, 5}}}, [](auto x) { return MyOp(x[0]); }));
+// A name that is taken stops the program.
+struct OpCheckRegistration {
+  explicit OpCheckRegistration(OpCheck check);
+};
 
 }  // namespace weft
 

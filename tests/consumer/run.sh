@@ -31,8 +31,8 @@ cd "$work/project"
 bin=$work/project/bin
 [ -x "$bin/my_weft" ] || bin=$bin/$type  # generators of several configurations add a folder
 
-expect "ok" "$bin/check_silu_gate"
-expect "0 failed" "$bin/my_weft" gradcheck gated_feed_forward
+expect "1 checks, 0 failed" "$bin/my_weft" gradcheck silu_gate
+expect "1 checks, 0 failed" "$bin/my_weft" gradcheck gated_feed_forward
 expect "gated_feed_forward: " "$bin/my_weft" layers
 expect "0 failed" "$bin/my_weft" gradcheck --config gate.toml
 echo "== my_weft train gate.toml"

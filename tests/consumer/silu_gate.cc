@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "autograd/op_checks.h"
+
 namespace consumer {
 
 weft::Variable SiluGate(weft::Variable a, weft::Variable b) {
@@ -33,5 +35,9 @@ weft::Variable SiluGate(weft::Variable a, weft::Variable b) {
   });
   return y;
 }
+
+// `my_weft gradcheck` knows the op from here on.
+const weft::OpCheckRegistration kSiluGateCheck(weft::MakeOpCheck("silu_gate", {{"a", {3, 5}}, {"b", {3, 5}}},
+                                                                 [](auto x) { return SiluGate(x[0], x[1]); }));
 
 }  // namespace consumer
