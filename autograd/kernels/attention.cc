@@ -129,11 +129,13 @@ void AttentionBackwardTask(const AttentionArgs<double>& args, int64_t sequence, 
       const int64_t row = s.query_start + i;
       const double* dy = g.dout + row * g.lddo + head * d;
       const double mean = Dot(dy, g.out + row * g.ldo + head * d, d);
-      for (int64_t j = 0; j < VisibleKeys(shape, s, i); ++j) {
+      const int64_t visible = VisibleKeys(shape, s, i);
+      for (int64_t j = 0; j < visible; ++j) {
         const double* k = rows.k + j * rows.ldk;
         const double w = std::exp(shape.scale * Dot(rows.q, k, d) - g.log_sum_exp[row * shape.heads + head]);
         const double factor = DropoutFactor(args.dropout.p, key, i, j);
-        const double dscore = shape.scale * w * (factor * Dot(dy, rows.v + j * rows.ldv, d) - mean);
+        // A softmax over one key is 1 whatever the score: exactly 0, not the rounding of the difference.
+        const double dscore = visible == 1 ? 0 : shape.scale * w * (factor * Dot(dy, rows.v + j * rows.ldv, d) - mean);
         const int64_t key_row = s.key_start + j;
         if (g.dq != nullptr) AddScaled(dscore, k, g.dq + row * g.lddq + head * d, d);
         if (g.dk != nullptr) AddScaled(dscore, rows.q, g.dk + key_row * g.lddk + kv_head * d, d);

@@ -374,6 +374,21 @@ TYPED_TEST(AttentionTest, DropoutDropsTheShareItShould) {
 }
 
 // Central differences of sum(out * dout) in f64. Error: h^2/6 third derivative + eps/h, about 1e-9 for h = 1e-5.
+// Rounding noise here would become whole steps of Adam, which divides a gradient by its own size.
+TEST(AttentionGradientTest, AQueryWithOneKeyGivesScoresNoGradientAtAll) {
+  Problem x = Problem::Random({2, 2, 9, true, 0.3}, {{4, 4}, {3, 1}});
+  for (const double p : {0.0, 0.4}) {
+    x.dropout = {p, 8};
+    const Result<float> f = RunKernels<float>(x);
+    const Result<double> d = RunKernels<double>(x);
+    for (int64_t c = 0; c < x.ldq(); ++c) {
+      EXPECT_EQ(f.dq[c], 0.0f);
+      EXPECT_EQ(d.dq[c], 0.0);
+    }
+    EXPECT_NE(f.dq[x.ldq()], 0.0f);
+  }
+}
+
 TEST(AttentionGradientTest, MatchesCentralDifferences) {
   for (const double p : {0.0, 0.25}) {
     for (const bool causal : {false, true}) {
