@@ -46,15 +46,19 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
   WEFT_RETURN_IF_ERROR(model.CheckLength(examples.max_source_length(), "the longest source"));
   WEFT_RETURN_IF_ERROR(model.CheckLength(examples.max_target_length(), "the longest target"));
 
-  // A fixed number of batches at a time, so that memory stays bounded and tasks are there for every core.
-  constexpr int64_t kAtOnce = 16;
+  // A fixed number of batches at a time, in leaves of about kLeafTokens: memory stays bounded by the leaves that run at once,
+  // and there are tasks for every core. Nothing here depends on the number of threads.
+  constexpr int64_t kAtOnce = 16, kLeafTokens = 512;
   std::vector<Batch> batches(kAtOnce);
   std::vector<BatchView> leaves;
   LossSum total;
   ValidationBatches source(&examples, batch_size);
   for (bool more = true; more;) {
     leaves.clear();
-    for (int64_t i = 0; i < kAtOnce && (more = source.Next(&batches[i])); ++i) leaves.push_back(batches[i].View());
+    for (int64_t i = 0; i < kAtOnce && (more = source.Next(&batches[i])); ++i) {
+      const auto tokens = static_cast<int64_t>(batches[i].source_ids.size() + batches[i].target_ids.size());
+      SplitBatch(batches[i], std::max<int64_t>(1, tokens / kLeafTokens), &leaves);
+    }
     const LossSum part = runner->Evaluate(leaves);
     total.loss += part.loss;
     total.targets += part.targets;
