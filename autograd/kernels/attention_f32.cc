@@ -291,8 +291,8 @@ void BackwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t kv
           const int64_t visible = std::clamp<int64_t>(VisibleKeys(shape, s, i0 + r) - j0, 0, columns);
           BackwardRow(weights + r * kKeyTile, gradients + r * kKeyTile, visible, columns, scale,
                       g.log_sum_exp[(row0 + r) * shape.heads + head], means[r], args.dropout, dropout_key, i0 + r, j0);
-          // A softmax over one key is 1 whatever the score: its gradient is 0, and not the rounding of dw - mean, which Adam would
-          // blow up to whole steps.
+          // A softmax over one key is 1 whatever the score: its gradient is 0, and not the rounding of dw - mean, which Adam
+          // would blow up to whole steps.
           if (VisibleKeys(shape, s, i0 + r) == 1) std::fill_n(gradients + r * kKeyTile, WholeVectors(columns), 0.0f);
         }
         const int64_t key_row = s.key_start + j0;
