@@ -77,7 +77,6 @@ class Context {
 
   Tape& tape() { return tape_; }
   bool training() const { return gradients_.defined(); }
-  DType dtype() const { return parameters_.dtype(); }
   // The parameter as a Variable of this pass; asked for twice it is the same Variable, so tied weights add up. `ref` not
   // defined gives a Variable not defined (an absent bias).
   Variable Get(ParameterRef ref);

@@ -37,7 +37,6 @@ class RunDir {
   std::string config_path() const { return path_ + "/config.toml"; }
   std::string log_path() const { return path_ + "/log.txt"; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
-  std::string tensorboard_path() const { return path_ + "/tensorboard"; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   std::string CheckpointPath(int64_t step) const;
 
