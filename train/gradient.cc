@@ -68,8 +68,8 @@ void SplitBatch(const Batch& batch, int64_t shards, std::vector<BatchView>* leav
 }
 
 int64_t ChooseShards(int64_t batch_tokens, int64_t parameters) {
-  // Each leaf costs passes over a slab (zeroed, filled, merged) and makes products smaller. Measured on two cores, 0.8 M to 11 M
-  // parameters: four leaves take 5 to 19 % less time than six or eight. Two are up to 8 % faster still, with more memory and
+  // Each leaf costs passes over a slab (zeroed, filled, merged) and makes products smaller. Measured on two cores, 0.8 M to 11
+  // M parameters: four leaves take 5 to 19 % less time than six or eight. Two are up to 8 % faster still, with more memory and
   // work for two cores only.
   constexpr int64_t kTokensPerShard = 128;
   // Slabs of a model with more than 16 M parameters (64 MB) would dominate its memory; its products are large enough to split
