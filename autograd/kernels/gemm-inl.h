@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,7 +67,11 @@ struct Target {
   int64_t ldc;
   const float* bias;  // null: none
   bool add;
+  const float* next = nullptr;  // the c that the tile after this one will write; null: unknown
 };
+
+// Rows of B's panel that are asked for ahead of their use, since long panels come from the second-level cache.
+constexpr int64_t kAhead = 8;
 
 // One register tile: kR rows, kV vectors of columns of which the first `cols` columns are stored.
 template <int kR, int kV, bool kRowsLayout>
@@ -77,6 +82,13 @@ HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_str
   using V = hn::Vec<FloatTag>;
   V acc[kR][kV];
   const bool whole = cols == kV * kLanes;
+  if (target.next != nullptr) {  // brought near while this tile computes
+#pragma GCC unroll 16
+    for (int r = 0; r < kR; ++r) {
+      hwy::Prefetch(target.next + r * target.ldc);
+      if (kV * kLanes > 16) hwy::Prefetch(target.next + r * target.ldc + 16);
+    }
+  }
   HWY_ALIGN float buffer[kR * kV * kLanes];  // of the last columns, when they do not fill their vectors
   if (!target.add) {
 #pragma GCC unroll 16
@@ -108,6 +120,8 @@ HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_str
     V right[kV];
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
+    hwy::Prefetch(b + kAhead * b_stride);
+    if (kV * kLanes > 16) hwy::Prefetch(b + kAhead * b_stride + 16);
     b += b_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
@@ -174,8 +188,11 @@ HWY_INLINE void MultiplyPanels(int64_t m, int64_t n, int64_t depth, const Left& 
     const int64_t b_stride = wide ? right.wide_stride : right.narrow_stride;
     for (int64_t i = 0; i < m;) {
       const int64_t rows = NextTileRows(m - i);
+      const float* next = i + rows < m     ? target.c + (i + rows) * target.ldc + j
+                          : j + kPanel < n ? target.c + j + kPanel
+                                           : nullptr;
       const Target part = {target.c + i * target.ldc + j, target.ldc, target.bias == nullptr ? nullptr : target.bias + j,
-                           target.add};
+                           target.add, next};
       if (left.layout == Layout::kRows) {
         const float* a = left.data + i * left.stride;
         wide ? TileOfRows<2, true>(rows, depth, a, left.stride, b, b_stride, cols, part)
@@ -198,17 +215,25 @@ HWY_INLINE int64_t PackedColumns(int64_t n) { return (n + kLanes - 1) / kLanes *
 // Copies B[depth,n], stored [depth,n], into panels; columns up to the next multiple of kLanes become zero.
 HWY_INLINE void PackB(int64_t n, int64_t depth, const float* b, int64_t ldb, float* packed) {
   const FloatTag d;
-  for (int64_t j = 0; j < n; j += kPanel) {
-    const int64_t cols = std::min(kPanel, n - j), width = cols > kLanes ? kPanel : kLanes;
-    const float* from = b + j;
-    if (cols == kPanel) {
-      for (int64_t p = 0; p < depth; ++p, from += ldb, packed += kPanel) {
-        hn::StoreU(hn::LoadU(d, from), d, packed);
-        hn::StoreU(hn::LoadU(d, from + kLanes), d, packed + kLanes);
-      }
-    } else {
-      for (int64_t p = 0; p < depth; ++p, from += ldb, packed += width) {
-        for (int64_t x = 0; x < width; ++x) packed[x] = x < cols ? from[x] : 0.0f;
+  // A few rows at a time for all panels, so that rows are read along, as the processor prefetches.
+  constexpr int64_t kPiece = 8;
+  for (int64_t p0 = 0; p0 < depth; p0 += kPiece) {
+    const int64_t piece = std::min(kPiece, depth - p0);
+    for (int64_t j = 0; j < n; j += kPanel) {
+      const int64_t cols = std::min(kPanel, n - j), width = cols > kLanes ? kPanel : kLanes;
+      const float* from = b + p0 * ldb + j;
+      float* to = packed + j * depth + p0 * width;
+      if (cols == kPanel) {
+        for (int64_t p = 0; p < piece; ++p, from += ldb, to += kPanel) {
+          hwy::Prefetch(from + kPiece * ldb);
+          if (kPanel > 16) hwy::Prefetch(from + kPiece * ldb + 16);
+          hn::StoreU(hn::LoadU(d, from), d, to);
+          hn::StoreU(hn::LoadU(d, from + kLanes), d, to + kLanes);
+        }
+      } else {
+        for (int64_t p = 0; p < piece; ++p, from += ldb, to += width) {
+          for (int64_t x = 0; x < width; ++x) to[x] = x < cols ? from[x] : 0.0f;
+        }
       }
     }
   }
@@ -232,6 +257,10 @@ HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_
         const float *r1 = r0 + ldb, *r2 = r1 + ldb, *r3 = r2 + ldb;
         float* to = packed + p0 * width + x;
         int64_t p = p0;
+        for (const float* row : {r0, r1, r2, r3}) {  // the next piece
+          hwy::Prefetch(row + p0 + kPackDepth);
+          hwy::Prefetch(row + p0 + kPackDepth + 16);
+        }
         for (; p + 4 <= end; p += 4, to += 4 * width) {
           const auto v0 = hn::LoadU(d4, r0 + p), v1 = hn::LoadU(d4, r1 + p);
           const auto v2 = hn::LoadU(d4, r2 + p), v3 = hn::LoadU(d4, r3 + p);
@@ -260,20 +289,29 @@ HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_
 
 // Copies A[m,depth], stored [depth,m], tile after tile in the order of NextTileRows. Writes m * depth elements.
 HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, float* packed) {
-  for (int64_t i = 0; i < m;) {
-    const int64_t rows = NextTileRows(m - i);
-    const float* from = a + i;
-    if (rows == kTileRows) {
-      for (int64_t p = 0; p < depth; ++p, from += lda, packed += kTileRows) {
-        std::memcpy(packed, from, kTileRows * sizeof(float));
+  // Pieces of depth whose rows, read once for each tile, stay in L1.
+  constexpr int64_t kPiece = 16;
+  for (int64_t p0 = 0; p0 < depth; p0 += kPiece) {
+    const int64_t piece = std::min(kPiece, depth - p0);
+    for (int64_t i = 0; i < m;) {
+      const int64_t rows = NextTileRows(m - i);
+      const float* from = a + p0 * lda + i;
+      float* to = packed + i * depth + p0 * rows;
+      if (rows == kTileRows) {
+        for (int64_t p = 0; p < piece; ++p, from += lda, to += kTileRows) std::memcpy(to, from, kTileRows * sizeof(float));
+      } else {
+        for (int64_t p = 0; p < piece; ++p, from += lda, to += rows) {
+          for (int64_t r = 0; r < rows; ++r) to[r] = from[r];
+        }
       }
-    } else {
-      for (int64_t p = 0; p < depth; ++p, from += lda, packed += rows) {
-        for (int64_t r = 0; r < rows; ++r) packed[r] = from[r];
-      }
+      i += rows;
     }
-    i += rows;
   }
+}
+
+// Copies A[m,depth], stored [m,depth], so that its rows follow each other without gaps.
+HWY_INLINE void CopyRows(int64_t m, int64_t depth, const float* a, int64_t lda, float* copy) {
+  for (int64_t i = 0; i < m; ++i) std::memcpy(copy + i * depth, a + i * lda, depth * sizeof(float));
 }
 
 }  // namespace HWY_NAMESPACE

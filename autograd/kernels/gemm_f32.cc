@@ -18,12 +18,17 @@
 namespace weft::kernels {
 namespace {
 
-// Longest block of depth. C is read and written once a block, so long blocks win although a panel of B outgrows L1.
-constexpr int64_t kMaxDepth = 768;
-// Columns of B packed at a time: with kMaxDepth, 3 MB.
+// Longest block of depth: 12 rows of A and a panel of B of that depth fit in L1 and L2, and C, read and written once a block,
+// is prefetched.
+constexpr int64_t kMaxDepth = 384;
+// Columns of B packed at a time: with kMaxDepth, 1.5 MB.
 constexpr int64_t kMaxColumns = 1024;
 // Rows of a task at most: a block of A stays in L2.
-constexpr int64_t kMaxRows = 96;
+constexpr int64_t kMaxRows = 192;
+// Up to this many rows, tasks share all of A and each packs its own panels of B, just before it multiplies them.
+constexpr int64_t kFewRows = 512;
+// Panels of B that such a task packs at a time: long enough pieces of rows to read along, still in L2 when they are used.
+constexpr int64_t kGroup = 8;
 // Multiply-adds below which a product stays on its thread: waking another one costs microseconds.
 constexpr int64_t kForkWork = int64_t{1} << 20;
 // Tasks a forked product aims for.
@@ -72,34 +77,69 @@ void PackColumns(const Product& x, int64_t j, int64_t n, int64_t p, int64_t dept
   }
 }
 
-// Rows [i, i + m) and the columns of `right` (their first one is j), for one block of depth.
-void MultiplyBlock(const Product& x, int64_t i, int64_t m, int64_t j, int64_t n, int64_t p, int64_t depth, const Right& right) {
-  const Target target = {x.c + i * x.ldc + j, x.ldc, p == 0 && x.options.bias != nullptr ? x.options.bias + j : nullptr,
-                         p > 0 || x.options.accumulate};
-  if (x.ta == Trans::kNo) {
-    MultiplyPanels(m, n, depth, {Layout::kRows, x.a + i * x.lda + p, x.lda}, right, target);
-    return;
-  }
-  const float* a = x.a + p * x.lda + i;
-  if (n <= kPanel) {
-    MultiplyPanels(m, n, depth, {Layout::kColumns, a, x.lda}, right, target);
-    return;
-  }
-  Scratch<float> packed(m * depth);
-  PackA(m, depth, a, x.lda, packed.data());
-  MultiplyPanels(m, n, depth, {Layout::kPacked, packed.data(), 0}, right, target);
+// Whether rows of A are worth a copy: not if they lie end to end already, or few columns use them.
+bool CopyPays(const Product& x, int64_t depth) {
+  return x.ta == Trans::kYes ? x.n > kPanel : x.lda != depth && x.n > 4 * kPanel;
 }
 
-void GemmImpl(const Product& x) {
-  const bool fork = x.options.parallel && x.m * x.n * x.k >= kForkWork;
-  // Equal blocks of depth, from k alone.
-  const int64_t max_depth = RoundUp(CeilDivide(x.k, CeilDivide(x.k, kMaxDepth)), 4);
+// Rows [i, i + m), depth [p, p + depth) of A where they lie.
+Left InPlace(const Product& x, int64_t i, int64_t p) {
+  return x.ta == Trans::kNo ? Left{Layout::kRows, x.a + i * x.lda + p, x.lda}
+                            : Left{Layout::kColumns, x.a + p * x.lda + i, x.lda};
+}
+
+// The same copied to `copy`, m * depth elements. REQUIRES: i a multiple of kTileRows.
+Left Copied(const Product& x, int64_t i, int64_t m, int64_t p, int64_t depth, float* copy) {
+  if (x.ta == Trans::kNo) {
+    CopyRows(m, depth, x.a + i * x.lda + p, x.lda, copy);
+    return {Layout::kRows, copy, depth};
+  }
+  PackA(m, depth, x.a + p * x.lda + i, x.lda, copy);
+  return {Layout::kPacked, copy, 0};
+}
+
+Target TargetOf(const Product& x, int64_t i, int64_t j, int64_t p) {
+  return {x.c + i * x.ldc + j, x.ldc, p == 0 && x.options.bias != nullptr ? x.options.bias + j : nullptr,
+          p > 0 || x.options.accumulate};
+}
+
+// Few rows: packing B is a large part of the work, so each panel is packed by the one task that uses it, into memory that is
+// still near when it is multiplied.
+void MultiplyFewRows(const Product& x, int64_t max_depth, bool fork) {
+  const int64_t panels = CeilDivide(x.n, kPanel), columns = CeilDivide(panels, fork ? kTasks : 1) * kPanel;
+  const bool copy = CopyPays(x, max_depth);
+  Scratch<float> left_copy(copy ? x.m * max_depth : 0);
+  for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
+    const int64_t depth = std::min(max_depth, x.k - p0);
+    Left left = InPlace(x, 0, p0);
+    if (copy) {
+      const int64_t rows = fork ? RoundUp(CeilDivide(x.m, kTasks / 2), kTileRows) : x.m;
+      For(fork, CeilDivide(x.m, rows), [&](int64_t t) {
+        const int64_t i = t * rows;
+        Copied(x, i, std::min(rows, x.m - i), p0, depth, left_copy.data() + i * depth);
+      });
+      left = x.ta == Trans::kNo ? Left{Layout::kRows, left_copy.data(), depth} : Left{Layout::kPacked, left_copy.data(), 0};
+    }
+    For(fork, CeilDivide(x.n, columns), [&](int64_t t) {
+      const int64_t group = std::min(columns, kGroup * kPanel), end = std::min(x.n, (t + 1) * columns);
+      Scratch<float> packed(group * depth);
+      for (int64_t j = t * columns; j < end; j += group) {
+        const int64_t n = std::min(group, end - j);
+        PackColumns(x, j, n, p0, depth, packed.data());
+        MultiplyPanels(x.m, n, depth, left, PackedRight(packed.data(), depth), TargetOf(x, 0, j, p0));
+      }
+    });
+  }
+}
+
+// Many rows: B is packed once for all tasks; tasks are blocks of rows.
+void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
   const int64_t max_columns = std::min(x.n, kMaxColumns);
   const bool pack = x.tb == Trans::kYes || x.m >= kMinRowsToPack || max_columns % kLanes != 0 || x.n % kLanes != 0;
   Scratch<float> packed(pack ? PackedColumns(max_columns) * std::min(max_depth, x.k) : 0);
-
-  const int64_t rows =
-      fork ? std::min(RoundUp(CeilDivide(x.m, kTasks), kTileRows), kMaxRows / kTileRows * kTileRows) : kMaxRows;
+  const bool copy = CopyPays(x, max_depth);
+  const int64_t max_rows = kMaxRows / kTileRows * kTileRows;
+  const int64_t rows = fork ? std::min(RoundUp(CeilDivide(x.m, kTasks), kTileRows), max_rows) : max_rows;
   const int64_t row_blocks = CeilDivide(x.m, rows);
   for (int64_t j0 = 0; j0 < x.n; j0 += kMaxColumns) {
     const int64_t n = std::min(kMaxColumns, x.n - j0), panels = CeilDivide(n, kPanel);
@@ -116,12 +156,23 @@ void GemmImpl(const Product& x) {
       }
       For(fork, row_blocks * CeilDivide(n, columns), [&](int64_t t) {
         const int64_t i = t % row_blocks * rows, j = t / row_blocks * columns;
+        const int64_t m = std::min(rows, x.m - i);
         const Right right =
             pack ? PackedRight(packed.data() + j * depth, depth) : DirectRight(x.b + p0 * x.ldb + j0 + j, x.ldb);
-        MultiplyBlock(x, i, std::min(rows, x.m - i), j0 + j, std::min(columns, n - j), p0, depth, right);
+        Scratch<float> block(copy ? m * depth : 0);
+        const Left left = copy ? Copied(x, i, m, p0, depth, block.data()) : InPlace(x, i, p0);
+        MultiplyPanels(m, std::min(columns, n - j), depth, left, right, TargetOf(x, i, j0 + j, p0));
       });
     }
   }
+}
+
+void GemmImpl(const Product& x) {
+  const bool fork = x.options.parallel && x.m * x.n * x.k >= kForkWork;
+  // Equal blocks of depth, from k alone.
+  const int64_t max_depth = RoundUp(CeilDivide(x.k, CeilDivide(x.k, kMaxDepth)), 4);
+  const bool few_rows = x.m >= kMinRowsToPack && x.m <= kFewRows && (!fork || CeilDivide(x.n, kPanel) >= kTasks / 2);
+  few_rows ? MultiplyFewRows(x, max_depth, fork) : MultiplyManyRows(x, max_depth, fork);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -102,11 +102,21 @@ TYPED_TEST(GemmTest, SmallSizesMatchTheTripleLoop) {
   }
 }
 
+TYPED_TEST(GemmTest, EachDimensionFrom1To70MatchesTheTripleLoop) {
+  for (int64_t size = 1; size <= 70; ++size) {
+    ExpectAllForms<TypeParam>(size, 19, 7, 0);
+    ExpectAllForms<TypeParam>(5, size, 7, 1);
+    ExpectAllForms<TypeParam>(5, 19, size, 0);
+  }
+}
+
 TYPED_TEST(GemmTest, OddAndLargeSizesMatchTheTripleLoop) {
   ExpectAllForms<TypeParam>(65, 65, 33, 5);
   ExpectAllForms<TypeParam>(97, 31, 130, 0);
   ExpectAllForms<TypeParam>(25, 1030, 9, 3);   // two passes over the columns
-  ExpectAllForms<TypeParam>(14, 35, 1601, 1);  // three blocks of depth
+  ExpectAllForms<TypeParam>(14, 35, 1601, 1);  // several blocks of depth
+  ExpectAllForms<TypeParam>(37, 700, 50, 1);   // few rows, several groups of panels a task
+  ExpectAllForms<TypeParam>(530, 66, 40, 1);   // many rows
   ExpectAllForms<TypeParam>(128, 128, 96, 0);  // large enough to fork
 }
 
@@ -123,12 +133,14 @@ TYPED_TEST(GemmTest, EmptySizes) {
 TYPED_TEST(GemmTest, SameBitsForAnyNumberOfThreads) {
   for (const Trans ta : {Trans::kNo, Trans::kYes}) {
     for (const Trans tb : {Trans::kNo, Trans::kYes}) {
-      const Case<TypeParam> x(ta, tb, 150, 131, 800);
-      const std::vector<TypeParam> serial = x.Run(true, true, false);
-      for (const int threads : {1, 2, 4}) {
-        std::vector<TypeParam> result;
-        Workers(threads).Run([&] { result = x.Run(true, true); });
-        EXPECT_EQ(result, serial) << threads << " threads";
+      for (const auto& [m, n] : {std::pair{150, 131}, {40, 420}, {520, 35}}) {
+        const Case<TypeParam> x(ta, tb, m, n, 800);
+        const std::vector<TypeParam> serial = x.Run(true, true, false);
+        for (const int threads : {1, 2, 4}) {
+          std::vector<TypeParam> result;
+          Workers(threads).Run([&] { result = x.Run(true, true); });
+          EXPECT_EQ(result, serial) << threads << " threads";
+        }
       }
     }
   }
