@@ -1,6 +1,8 @@
 #include "autograd/kernels/gemm.h"
 
 #include <cstdio>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +43,11 @@ struct Case {
   int threads;
 };
 
-void RunCase(const Case& c, absl::FunctionRef<void()> product, const BenchFlags& flags) {
+// Shares of the peak, by kind.
+using Shares = std::map<std::string, std::vector<double>>;
+
+// Returns the share of the peak.
+double RunCase(const Case& c, absl::FunctionRef<void()> product, const BenchFlags& flags) {
   product();  // packs and pages are warm before the peak is taken
   const Statistics peak = Summarise(PeakRuns(c.threads, 9, 2'000'000));
   const Statistics time = Summarise(Time({.seconds = 0.2, .least = 5, .exactly = flags.steps}, 1, product));
@@ -73,21 +79,19 @@ void RunCase(const Case& c, absl::FunctionRef<void()> product, const BenchFlags&
         rate / peak.median * 100);
     std::fflush(stdout);
   }
+  return rate / peak.median;
 }
 
 // The three products of one layer: forward, gradient of the input, gradient of the weights.
-int64_t RunLayer(const Layer& layer, int threads, const BenchFlags& flags) {
+void RunLayer(const Layer& layer, int threads, const BenchFlags& flags, Shares* shares) {
   using kernels::Trans;
   const auto [model, m, n, k] = layer;
   const std::string name = absl::StrCat(model, "/", m, "x", n, "x", k, "/");
   const auto asked = [&](const char* kind) { return IsAsked(flags, name + kind); };
-  if (!asked("NT") && !asked("NN") && !asked("TN")) return 0;
+  if (!asked("NT") && !asked("NN") && !asked("TN")) return;
   const std::vector<float> x = Numbers(m * k), w = Numbers(n * k), dy = Numbers(m * n);
-  int64_t cases = 0;
   const auto run = [&](const char* kind, absl::FunctionRef<void()> product) {
-    if (!asked(kind)) return;
-    RunCase({kind, name + kind, layer, threads}, product, flags);
-    ++cases;
+    if (asked(kind)) (*shares)[kind].push_back(RunCase({kind, name + kind, layer, threads}, product, flags));
   };
   std::vector<float> y(m * n), dx(m * k), dw(n * k);
   run("NT", [&] { kernels::Gemm(Trans::kNo, Trans::kYes, m, n, k, x.data(), k, w.data(), k, y.data(), n); });
@@ -95,17 +99,25 @@ int64_t RunLayer(const Layer& layer, int threads, const BenchFlags& flags) {
   kernels::GemmOptions<float> add;
   add.accumulate = true;
   run("TN", [&] { kernels::Gemm(Trans::kYes, Trans::kNo, n, k, m, dy.data(), n, x.data(), k, dw.data(), k, add); });
-  return cases;
 }
 
 }  // namespace
 
 absl::Status RunGemmSuite(const BenchFlags& flags) {
-  int64_t cases = 0;
+  Shares shares;
   for (const Layer& layer : kLayers) {
     // A tiny model's shards run one a thread, so its products have one thread each.
     const int threads = absl::string_view(layer.model) == "tiny" ? 1 : flags.threads;
-    Workers(threads).Run([&] { cases += RunLayer(layer, threads, flags); });
+    Workers(threads).Run([&] { RunLayer(layer, threads, flags, &shares); });
+  }
+  int64_t cases = 0;
+  for (const auto& [kind, values] : shares) {
+    const Statistics share = Summarise(values);
+    cases += share.count;
+    if (!flags.json) {
+      absl::PrintF("%s: share of the peak %.1f %% in the mean of %d shapes, %.1f %% at least\n", kind, share.mean * 100,
+                   share.count, share.min * 100);
+    }
   }
   return CheckAnyCase("gemm", cases, flags);
 }
