@@ -51,6 +51,8 @@ class BufferPool {
   void Give(void* buffer);
   // Forgets all buffers; the memory stays.
   void Reset();
+  // Bytes of all buffers that exist, taken or free, since the last Reset, and bytes held.
+  int64_t used() const { return arena_.used(); }
   int64_t capacity() const { return arena_.capacity(); }
 
  private:

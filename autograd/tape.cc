@@ -160,11 +160,51 @@ void Tape::Backward(Variable output, const Tensor& upstream) {
     for (int32_t i = 0; i < node->outputs; ++i) reached |= slots_[node->first_output + i].received;
     if (!reached) continue;
     CheckUnchanged(*node);
-    node->run(node->closure, gradients);
+    if (profile_ == nullptr) {
+      node->run(node->closure, gradients);
+    } else {
+      RunProfiled(*node, gradients);
+    }
     for (void* buffer : scratch_) gradients_.Give(buffer);
     scratch_.clear();
     for (int32_t i = 0; i < node->outputs; ++i) Release(node->first_output + i);
   }
+}
+
+int64_t Tape::InputBytes(const Node& node, int64_t values, int64_t gradients) const {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < node.uses; ++i) {
+    const int32_t index = uses_[node.first_use + i].slot;
+    bool seen = false;  // x + x reads x once
+    for (int32_t j = 0; j < i; ++j) seen |= uses_[node.first_use + j].slot == index;
+    const Slot& slot = slots_[index];
+    if (!seen) bytes += slot.value.bytes() * (values + (slot.requires_grad ? gradients : 0));
+  }
+  return bytes;
+}
+
+double Tape::ForwardBytes(const Node& node) const {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < node.outputs; ++i) {
+    const Slot& slot = slots_[node.first_output + i];
+    if (slot.root == node.first_output + i) bytes += slot.value.bytes();
+  }
+  return bytes == 0 ? 0 : static_cast<double>(bytes + InputBytes(node, 1, 0));
+}
+
+double Tape::BackwardBytes(const Node& node) const {
+  int64_t bytes = InputBytes(node, 1, 2);
+  for (int32_t i = 0; i < node.outputs; ++i) bytes += slots_[node.first_output + i].grad.bytes();
+  return static_cast<double>(bytes);
+}
+
+void Tape::RunProfiled(const Node& node, Gradients& gradients) {
+  const ProfileMark mark = profile_->Begin(used());
+  node.run(node.closure, gradients);
+  ProfilePass& pass = profile_->Row(node.name).backward;
+  profile_->End(mark, used(), &pass);
+  pass.flops += node.backward_flops;
+  pass.bytes += node.backward_bytes < 0 ? BackwardBytes(node) : node.backward_bytes;
 }
 
 Tensor Gradients::Of(Variable y) const { return tape_->slots_[tape_->Check(y, "Gradients::Of")].grad; }
@@ -191,6 +231,15 @@ Op::Op(const char* name, absl::Span<const Variable> inputs) : name_(name) {
     needs_backward_ |= slot.requires_grad;
     ++uses_;
   }
+  if (tape_->profile_ != nullptr) mark_ = tape_->profile_->Begin(tape_->used());
+}
+
+void Op::EndProfile() {
+  const Tape::Node node{.first_output = first_output_, .outputs = outputs_, .first_use = first_use_, .uses = uses_};
+  ProfilePass& pass = tape_->profile_->Row(name_).forward;
+  tape_->profile_->End(mark_, tape_->used(), &pass);
+  pass.flops += flops_;
+  pass.bytes += bytes_ < 0 ? tape_->ForwardBytes(node) : bytes_;
 }
 
 Variable Op::Output(DType dtype, const Shape& shape) {
@@ -214,7 +263,7 @@ Variable Op::View(Variable x, const Tensor& value) {
 
 void Op::Record(void (*run)(const void*, Gradients&), const void* closure) {
   WEFT_CHECK_GT(outputs_, 0) << name_ << ": Backward before any Output";
-  tape_->nodes_.push_back({name_, run, closure, first_output_, outputs_, first_use_, uses_});
+  tape_->nodes_.push_back({name_, run, closure, first_output_, outputs_, first_use_, uses_, backward_flops_, backward_bytes_});
 }
 
 }  // namespace weft

@@ -19,6 +19,7 @@
 
 #include "absl/types/span.h"
 #include "autograd/arena.h"
+#include "autograd/profile.h"
 #include "autograd/tensor.h"
 
 namespace weft {
@@ -92,6 +93,9 @@ class Tape {
   int64_t op_count() const { return static_cast<int64_t>(nodes_.size()); }
   // Bytes held for values and for gradients.
   int64_t memory() const { return arena_.capacity() + gradients_.capacity(); }
+  // From now on adds what each op costs to `profile`, which must outlive its use here; null (the default) turns it off. Not
+  // between an op's two ends, that is never inside an op or a backward function.
+  void set_profile(Profile* profile) { profile_ = profile; }
 
  private:
   friend struct Variable;
@@ -115,11 +119,12 @@ class Tape {
     uint32_t version;
   };
   struct Node {
-    const char* name;
-    void (*run)(const void* closure, Gradients&);
-    const void* closure;
-    int32_t first_output, outputs;
-    int32_t first_use, uses;
+    const char* name = nullptr;
+    void (*run)(const void* closure, Gradients&) = nullptr;
+    const void* closure = nullptr;
+    int32_t first_output = -1, outputs = 0;
+    int32_t first_use = 0, uses = 0;
+    double backward_flops = 0, backward_bytes = -1;  // as declared; bytes < 0: from shapes
   };
 
   int32_t Check(Variable v, const char* op) const;  // slot of a live handle of this tape
@@ -127,6 +132,12 @@ class Tape {
   void CheckUnchanged(const Node& node) const;
   Tensor GradientInto(int32_t slot);
   void Release(int32_t slot);
+  // For the profile: see ProfilePass.
+  int64_t used() const { return arena_.used() + gradients_.used(); }
+  int64_t InputBytes(const Node& node, int64_t values, int64_t gradients) const;
+  double ForwardBytes(const Node& node) const;
+  double BackwardBytes(const Node& node) const;
+  void RunProfiled(const Node& node, Gradients& gradients);
 
   Mode mode_;
   uint32_t epoch_ = 1;
@@ -137,6 +148,7 @@ class Tape {
   std::vector<Use> uses_;
   std::vector<Node> nodes_;
   std::vector<void*> scratch_;  // of the backward function that is running
+  Profile* profile_ = nullptr;
 };
 
 // What a backward function gets.
@@ -175,6 +187,11 @@ class Op {
   // literal.
   Op(const char* name, std::initializer_list<Variable> inputs) : Op(name, absl::MakeConstSpan(inputs.begin(), inputs.size())) {}
   Op(const char* name, absl::Span<const Variable> inputs);
+  ~Op() {
+    if (tape_->profile_ != nullptr) EndProfile();
+  }
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
 
   Tape& tape() const { return *tape_; }
   const char* name() const { return name_; }
@@ -185,6 +202,17 @@ class Op {
   Variable Output(DType dtype, const Shape& shape);
   // A new output that is `value`, a view of x's memory.
   Variable View(Variable x, const Tensor& value);
+
+  // For the profile (autograd/profile.h), both before Backward: floating-point operations of the two directions (two per
+  // multiply-add; of products, what matters), and bytes moved where the sizes of inputs and outputs mislead, as in a look-up.
+  void Flops(double forward, double backward) {
+    flops_ = forward;
+    backward_flops_ = backward;
+  }
+  void Bytes(double forward, double backward) {
+    bytes_ = forward;
+    backward_bytes_ = backward;
+  }
 
   template <class F>
   void Backward(F backward) {
@@ -197,12 +225,15 @@ class Op {
 
  private:
   void Record(void (*run)(const void*, Gradients&), const void* closure);
+  void EndProfile();
 
   const char* name_;
   Tape* tape_ = nullptr;
   bool needs_backward_ = false;
   int32_t first_use_ = 0, uses_ = 0;
   int32_t first_output_ = -1, outputs_ = 0;
+  double flops_ = 0, backward_flops_ = 0, bytes_ = -1, backward_bytes_ = -1;
+  ProfileMark mark_;
 };
 
 }  // namespace weft

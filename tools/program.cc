@@ -154,14 +154,19 @@ int ProgramMain(int argc, char** argv) {
   sub->callback([&] { run = [&] { return RunAttention(attention); }; });
 
   BenchFlags bench;
-  sub = verb("bench", "Time one training step of fixed models on made-up data");
-  sub->add_option("--suite", bench.suites, "Suites to run (default: all)")
+  sub = verb("bench", "Time training steps of fixed models, matrix products, attention and decoding, on made-up data");
+  sub->add_option("--suite", bench.suites, "A suite to run, may be repeated (default: those that train; all: everything)")
       ->check(CLI::IsMember(BenchSuites()))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  sub->add_option("--steps", bench.steps, "Timed steps (default: the suite's own number)")->check(CLI::Range(1, 100000));
-  sub->add_flag("--json", bench.json, "One JSON object a suite");
+  sub->add_option("--case", bench.only,
+                  "Of gemm, attention and generate: only cases whose name contains this (gpt2, NT, T512)");
+  sub->add_option("--steps", bench.steps, "Timed steps, or repetitions of a case (default: the suite's own number)")
+      ->check(CLI::Range(1, 100000));
+  sub->add_flag("--profile", bench.profile, "After the timed steps, of training suites: time, GF/s and memory of each op");
+  sub->add_flag("--json", bench.json, "One JSON object a result");
+  sub->footer(BenchHelp());
   sub->callback([&] {
     run = [&] {
       bench.threads = threads;

@@ -70,14 +70,17 @@ struct AttentionFlags {
 absl::Status RunAttention(const AttentionFlags& flags);
 
 struct BenchFlags {
-  std::vector<std::string> suites;  // empty: all
-  int64_t steps = 0;                // 0: the suite's own number
+  std::vector<std::string> suites;  // empty: all that train a model; "all": everything
+  std::string only;                 // of suites with many cases: those whose name contains this; empty: all
+  int64_t steps = 0;                // or repetitions of a case; 0: the suite's own number
   int threads = 1;                  // for the report; the program has set them
   bool json = false;
+  bool profile = false;  // after a training suite, its costs by op
 };
 absl::Status RunBench(const BenchFlags& flags);
-// The names of the suites.
+// The names of the suites, "all" included, and what --help says of them.
 std::vector<std::string> BenchSuites();
+std::string BenchHelp();
 
 }  // namespace weft
 

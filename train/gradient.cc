@@ -32,6 +32,17 @@ void AddSlab(const Tensor& from, const Tensor& into) {
   });
 }
 
+// Does `work`, a pass over slabs that moves `bytes`, and notes it in `profile` unless that is null.
+template <class F>
+void PassOverSlabs(const char* name, int64_t bytes, Profile* profile, F work) {
+  if (profile == nullptr) return work();
+  const ProfileMark mark = profile->Begin(0);
+  work();
+  ProfilePass& pass = profile->Row(name).backward;
+  profile->End(mark, 0, &pass);
+  pass.bytes += static_cast<double>(bytes);
+}
+
 // In the order of the leaves.
 LossSum Total(absl::Span<const LossSum> losses) {
   LossSum total;
@@ -82,6 +93,7 @@ struct GradientRunner::Worker {
   explicit Worker(const Parameters& parameters) : context(parameters) {}
   Context context;
   std::vector<Sequence> source, target;
+  Profile profile;
 };
 
 GradientRunner::GradientRunner(const Transformer& model, const Parameters& parameters)
@@ -93,6 +105,7 @@ GradientRunner::Worker* GradientRunner::TakeWorker() {
   if (free_workers_.empty()) {
     workers_.push_back(std::make_unique<Worker>(parameters_));
     free_workers_.reserve(workers_.size());
+    if (profiled_) workers_.back()->context.tape().set_profile(&workers_.back()->profile);
     return workers_.back().get();
   }
   Worker* worker = free_workers_.back();
@@ -142,7 +155,7 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
     Worker* worker = TakeWorker();
     const int slab = TakeSlab();
     const Tensor sum = slabs_[slab].tensor();
-    sum.Zero();
+    PassOverSlabs("gradient_zero", sum.bytes(), profiled_ ? &worker->profile : nullptr, [&] { sum.Zero(); });
     losses_[leaf] = RunLeaf(leaves[leaf], label_smoothing, key, sum, worker);
     if (leaf == 0 && !reported_) without_gradient_ = worker->context.WithoutGradient();
     GiveWorker(worker);
@@ -161,8 +174,11 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
           left = slab_of_[(node & ~int64_t{1}) * width];
           right = slab_of_[(node | 1) * width];
         }
-        AddSlab(slabs_[right].tensor(), slabs_[left].tensor());
+        Profile merge;  // of its own, since others may merge at the same time
+        const Tensor from = slabs_[right].tensor(), into = slabs_[left].tensor();
+        PassOverSlabs("gradient_merge", 3 * into.bytes(), profiled_ ? &merge : nullptr, [&] { AddSlab(from, into); });
         std::lock_guard lock(mutex_);
+        merges_.Add(merge);
         slab_of_[(node | 1) * width] = -1;
         free_slabs_.push_back(right);
       }
@@ -189,9 +205,26 @@ LossSum GradientRunner::Evaluate(absl::Span<const BatchView> leaves) {
   return Total(losses_);
 }
 
-int64_t GradientRunner::memory() const {
+void GradientRunner::EnableProfile() {
+  profiled_ = true;
+  for (const auto& worker : workers_) worker->context.tape().set_profile(&worker->profile);
+}
+
+Profile GradientRunner::TotalProfile() const {
+  Profile total;
+  for (const auto& worker : workers_) total.Add(worker->profile);
+  total.Add(merges_);
+  return total;
+}
+
+int64_t GradientRunner::tape_memory() const {
   int64_t bytes = 0;
   for (const auto& worker : workers_) bytes += worker->context.tape().memory();
+  return bytes;
+}
+
+int64_t GradientRunner::memory() const {
+  int64_t bytes = tape_memory();
   for (const Slab& slab : slabs_) bytes += slab.tensor().bytes();
   return bytes;
 }

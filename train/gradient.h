@@ -13,6 +13,7 @@
 
 #include "absl/types/span.h"
 #include "autograd/base/random.h"
+#include "autograd/profile.h"
 #include "data/batcher.h"
 #include "layers/transformer.h"
 
@@ -51,8 +52,15 @@ class GradientRunner {
 
   // Parameters that the first leaf of the first Run gave no gradient: parts of the model that nothing uses.
   const std::vector<std::string>& without_gradient() const { return without_gradient_; }
-  // Bytes of tapes and slabs.
+  // Bytes of tapes and slabs, and of the tapes alone.
   int64_t memory() const;
+  int64_t tape_memory() const;
+
+  // From now on every pass is profiled: each tape by itself, summed by TotalProfile, with rows "gradient_zero" and
+  // "gradient_merge" (counted as backward) for the slabs. Seconds are those of the threads that run leaves, so several leaves
+  // at once may sum to more than the time that passed. Not while Run or Evaluate is running.
+  void EnableProfile();
+  Profile TotalProfile() const;
 
  private:
   struct Worker;  // a tape with the buffers of one running leaf
@@ -75,6 +83,8 @@ class GradientRunner {
   std::vector<LossSum> losses_;  // by leaf
   std::vector<std::string> without_gradient_;
   bool reported_ = false;
+  bool profiled_ = false;
+  Profile merges_;  // of slabs
   int result_slab_ = -1;
 };
 

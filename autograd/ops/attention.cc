@@ -1,5 +1,6 @@
 #include "autograd/kernels/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <new>
 
@@ -93,6 +94,18 @@ absl::Span<const SequenceSpan> PairSequences(Tape& tape, Sequences queries, Sequ
   return {spans, static_cast<size_t>(count)};
 }
 
+// Pairs of query and key that the mask lets through, of one head.
+double VisiblePairs(absl::Span<const SequenceSpan> spans, bool causal) {
+  double pairs = 0;
+  for (const SequenceSpan& span : spans) {
+    const auto q = static_cast<double>(span.query_length), k = static_cast<double>(span.key_length);
+    // Query i sees keys 0 .. i + k - q; with more queries than keys, the first q - k see none.
+    const double seeing = std::min(q, k);
+    pairs += causal ? seeing * (k - seeing) + seeing * (seeing + 1) / 2 : q * k;
+  }
+  return pairs;
+}
+
 template <class T>
 AttentionArgs<T> Args(const AttentionShape& shape, absl::Span<const SequenceSpan> spans, const Operand& q, const Operand& k,
                       const Operand& v, kernels::AttentionDropout dropout) {
@@ -154,6 +167,8 @@ Variable Attention(Columns q_columns, Columns k_columns, Columns v_columns, Sequ
   }
   const kernels::AttentionDropout dropout{options.dropout, options.key.bits};
 
+  const double flops = 4.0 * width * VisiblePairs(spans, shape.causal);
+  op.Flops(flops, 2 * flops);  // backward has four such products, and forms the scores again, which is not counted
   Variable y = op.Output(dtype, {rows, width});
   const Tensor log_sum_exp = op.tape().Allocate(dtype, {rows, shape.heads});
   int64_t covered = 0;

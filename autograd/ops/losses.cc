@@ -101,6 +101,8 @@ CrossEntropyResult LinearCrossEntropy(Variable x, Variable weight, Variable bias
   WEFT_CHECK(!bias.defined() || (bias.shape() == Shape({classes}) && bias.dtype() == x.dtype()))
       << "linear_cross_entropy: bias " << bias.dtype() << bias.shape() << " does not fit weight " << weight.dtype() << ws;
   CheckTargets("linear_cross_entropy", targets, rows, classes, options);
+  const double flops = 2.0 * rows * width * classes;
+  op.Flops(flops, flops * (x.requires_grad() + weight.requires_grad()));
   Variable loss = op.Output(DType::kF64, {});
   const RowResults results = AllocateResults(op.tape(), rows);
   // With a gradient to come, all logits are held, else those of a chunk of rows. A row's bits are the same (f32 products do not

@@ -97,6 +97,8 @@ Variable MatMul(Variable a, Variable b, bool transpose_a, bool transpose_b) {
   WEFT_CHECK(a.dtype() == b.dtype()) << "matmul: " << a.dtype() << a.shape() << " x " << b.dtype() << b.shape();
   const MatMulPlan plan = PlanMatMul(a.shape(), b.shape(), transpose_a, transpose_b);
   const bool shared_a = a.shape().rank() == 2, shared_b = b.shape().rank() == 2;
+  const double flops = 2.0 * plan.batch * plan.m * plan.n * plan.k;
+  op.Flops(flops, flops * (a.requires_grad() + b.requires_grad()));
   Variable y = op.Output(a.dtype(), plan.result);
   DispatchFloat("matmul", a.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -141,6 +143,7 @@ Variable Linear(Variable x, Variable weight, Variable bias) {
   const int64_t rows = xs.rows(), in = ws[1], out = ws[0];
   WEFT_CHECK(!bias.defined() || (bias.shape() == Shape({out}) && bias.dtype() == x.dtype()))
       << "linear: bias " << bias.dtype() << bias.shape() << " does not fit weight " << weight.dtype() << ws << " (out, in)";
+  op.Flops(2.0 * rows * in * out, 2.0 * rows * in * out * (x.requires_grad() + weight.requires_grad()));
   Variable y = op.Output(x.dtype(), xs.With(-1, out));
   DispatchFloat("linear", x.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -1,4 +1,5 @@
 // One update's gradient: the same for any threads, any sharding, and any split into micro-batches.
+#include <chrono>
 #include <numeric>
 
 #include "autograd/base/parallel.h"
@@ -159,6 +160,38 @@ TEST(GradientRunner, NamesWhatGotNoGradient) {
   Tensor slab;
   runner.Run(leaves, 0, RandomKey{3}, &slab);
   EXPECT_TRUE(runner.without_gradient().empty());
+}
+
+TEST(GradientRunner, TheProfileCountsEveryLeafAndChangesNoBit) {
+  const ModelRig rig(SmallConfig("decoder"), {.dtype = DType::kF32});
+  const Batch batch = RandomBatch(*rig.model, Ids(11));
+  std::vector<BatchView> leaves;
+  SplitBatch(batch, 3, &leaves);
+  GradientRunner plain(*rig.model, rig.parameters), profiled(*rig.model, rig.parameters);
+  profiled.EnableProfile();
+  Tensor expected, found;
+  double passed = 0;
+  Workers(2).Run([&] {
+    plain.Run(leaves, 0, {}, &expected);
+    const auto start = std::chrono::steady_clock::now();
+    profiled.Run(leaves, 0, {}, &found);
+    passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+  for (int64_t i = 0; i < expected.elements(); ++i) ASSERT_EQ(found.At(i), expected.At(i)) << i;
+
+  const Profile profile = profiled.TotalProfile();
+  double seconds = 0;
+  for (const ProfileRow& row : profile.rows()) seconds += row.forward.seconds + row.backward.seconds;
+  EXPECT_GT(seconds, 0);
+  EXPECT_LT(seconds, 2 * passed);
+  EXPECT_EQ(profile.Find("linear_cross_entropy")->backward.calls, 3);
+  EXPECT_EQ(profile.Find("gradient_zero")->backward.calls, 3);
+  EXPECT_EQ(profile.Find("gradient_merge")->backward.calls, 2);  // three leaves, two sums
+  EXPECT_EQ(profile.Find("gradient_merge")->backward.bytes, 2 * 3 * expected.bytes());
+  // Two a weight and token: the block's products are 4 D^2 and 2 D F.
+  const double tokens = static_cast<double>(batch.target_ids.size()), d = 12, hidden = 20, layers = 2;
+  EXPECT_EQ(profile.Find("linear")->forward.flops, 2 * tokens * layers * (4 * d * d + 2 * d * hidden));
+  EXPECT_EQ(profile.Find("linear")->backward.flops, 2 * profile.Find("linear")->forward.flops);
 }
 
 }  // namespace
