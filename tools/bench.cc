@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/bench/suites.h"
+#include "tools/benchmarks/suites.h"
 #include "tools/verbs.h"
 
 namespace weft {

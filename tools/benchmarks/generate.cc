@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "autograd/base/random.h"
 #include "autograd/base/status.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/suites.h"
+#include "tools/benchmarks/measure.h"
+#include "tools/benchmarks/suites.h"
 #include "train/decode.h"
 
 namespace weft::bench {

@@ -1,4 +1,4 @@
-#include "tools/bench/measure.h"
+#include "tools/benchmarks/measure.h"
 
 #include <sys/resource.h>
 

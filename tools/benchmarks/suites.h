@@ -1,13 +1,13 @@
 // The suites of `weft bench`. Each prints its results to stdout as it goes: lines of a table, or one JSON object a line with
 // --json. Each runs on the enclosing Workers.
-#ifndef WEFT_TOOLS_BENCH_SUITES_H_
-#define WEFT_TOOLS_BENCH_SUITES_H_
+#ifndef WEFT_TOOLS_BENCHMARKS_SUITES_H_
+#define WEFT_TOOLS_BENCHMARKS_SUITES_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "autograd/profile.h"
-#include "tools/bench/models.h"
+#include "tools/benchmarks/models.h"
 #include "tools/verbs.h"
 
 namespace weft::bench {
@@ -40,4 +40,4 @@ void PrintProfile(const BenchModel& model, int64_t tokens, const StepProfile& st
 
 }  // namespace weft::bench
 
-#endif  // WEFT_TOOLS_BENCH_SUITES_H_
+#endif  // WEFT_TOOLS_BENCHMARKS_SUITES_H_

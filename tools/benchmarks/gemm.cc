@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/parallel.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/suites.h"
+#include "tools/benchmarks/measure.h"
+#include "tools/benchmarks/suites.h"
 
 namespace weft::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/suites.h"
+#include "tools/benchmarks/measure.h"
+#include "tools/benchmarks/suites.h"
 
 namespace weft::bench {
 namespace {

@@ -1,7 +1,7 @@
 // How benchmarks measure and report: repeated timings and their statistics, the machine's limit, and one JSON line a result.
 // Plain values, nothing is shared.
-#ifndef WEFT_TOOLS_BENCH_MEASURE_H_
-#define WEFT_TOOLS_BENCH_MEASURE_H_
+#ifndef WEFT_TOOLS_BENCHMARKS_MEASURE_H_
+#define WEFT_TOOLS_BENCHMARKS_MEASURE_H_
 
 #include <cstdint>
 #include <string>
@@ -57,4 +57,4 @@ class Record {
 
 }  // namespace weft::bench
 
-#endif  // WEFT_TOOLS_BENCH_MEASURE_H_
+#endif  // WEFT_TOOLS_BENCHMARKS_MEASURE_H_

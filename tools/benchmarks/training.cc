@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_format.h"
 #include "autograd/base/status.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/suites.h"
+#include "tools/benchmarks/measure.h"
+#include "tools/benchmarks/suites.h"
 #include "train/gradient.h"
 #include "train/optimizer.h"
 

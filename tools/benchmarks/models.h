@@ -1,7 +1,7 @@
 // The models that benchmarks run, with the shapes and lengths that a PyTorch user would compare with, and batches of random ids
 // for them.
-#ifndef WEFT_TOOLS_BENCH_MODELS_H_
-#define WEFT_TOOLS_BENCH_MODELS_H_
+#ifndef WEFT_TOOLS_BENCHMARKS_MODELS_H_
+#define WEFT_TOOLS_BENCHMARKS_MODELS_H_
 
 #include <cstdint>
 
@@ -37,4 +37,4 @@ double FlopsOf(const BenchModel& model);
 
 }  // namespace weft::bench
 
-#endif  // WEFT_TOOLS_BENCH_MODELS_H_
+#endif  // WEFT_TOOLS_BENCHMARKS_MODELS_H_

@@ -1,4 +1,4 @@
-#include "tools/bench/models.h"
+#include "tools/benchmarks/models.h"
 
 #include <utility>
 
