@@ -18,24 +18,27 @@ void Append(absl::Span<const T> values, std::vector<T>* out) {
 
 }  // namespace
 
-BatchView Batch::View(int64_t first, int64_t count) const {
+BatchView Batch::View() const {
+  return {sequence_ids, source_ids, source_lengths, target_ids, target_labels, target_lengths, classes};
+}
+
+BatchView BatchView::View(int64_t first, int64_t count) const {
   WEFT_CHECK(first >= 0 && count >= 0 && first + count <= size()) << first << " + " << count << " of " << size();
   BatchView view;
-  view.sequence_ids = absl::MakeConstSpan(sequence_ids).subspan(first, count);
-  const auto slice = [&](const std::vector<int64_t>& lengths, const std::vector<int32_t>& ids) {
-    const int64_t begin = Sum(absl::MakeConstSpan(lengths).subspan(0, first));
-    return absl::MakeConstSpan(ids).subspan(begin, Sum(absl::MakeConstSpan(lengths).subspan(first, count)));
+  view.sequence_ids = sequence_ids.subspan(first, count);
+  const auto slice = [&](absl::Span<const int64_t> lengths, absl::Span<const int32_t> ids) {
+    return ids.subspan(Sum(lengths.subspan(0, first)), Sum(lengths.subspan(first, count)));
   };
   if (!source_lengths.empty()) {
-    view.source_lengths = absl::MakeConstSpan(source_lengths).subspan(first, count);
+    view.source_lengths = source_lengths.subspan(first, count);
     view.source_ids = slice(source_lengths, source_ids);
   }
   if (!target_lengths.empty()) {
-    view.target_lengths = absl::MakeConstSpan(target_lengths).subspan(first, count);
+    view.target_lengths = target_lengths.subspan(first, count);
     view.target_ids = slice(target_lengths, target_ids);
     view.target_labels = slice(target_lengths, target_labels);
   }
-  if (!classes.empty()) view.classes = absl::MakeConstSpan(classes).subspan(first, count);
+  if (!classes.empty()) view.classes = classes.subspan(first, count);
   return view;
 }
 

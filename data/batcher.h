@@ -30,6 +30,8 @@ struct BatchView {
   int64_t size() const { return static_cast<int64_t>(sequence_ids.size()); }
   // Terms of the loss: target tokens, or sequences for a classifier.
   int64_t loss_terms() const { return static_cast<int64_t>(target_labels.size() + classes.size()); }
+  // Sequences first..first+count-1 of these. REQUIRES: 0 <= first, 0 <= count, first + count <= size().
+  BatchView View(int64_t first, int64_t count) const;
 };
 
 // B sequences. Which fields are filled depends on the kind of data:
@@ -48,9 +50,9 @@ struct Batch {
 
   int64_t size() const { return static_cast<int64_t>(sequence_ids.size()); }
   int64_t loss_terms() const { return static_cast<int64_t>(target_labels.size() + classes.size()); }
-  // Sequences first..first+count-1. Valid until the batch changes. REQUIRES: 0 <= first, 0 <= count, first + count <= size().
-  BatchView View(int64_t first, int64_t count) const;
-  BatchView View() const { return View(0, size()); }
+  // All of it, and sequences first..first+count-1. Valid until the batch changes. REQUIRES: as BatchView::View.
+  BatchView View() const;
+  BatchView View(int64_t first, int64_t count) const { return View().View(first, count); }
 };
 
 // The place of the next example: epoch (from 0), and how many examples of that epoch are done.

@@ -57,7 +57,7 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
     leaves.clear();
     for (int64_t i = 0; i < kAtOnce && (more = source.Next(&batches[i])); ++i) {
       const auto tokens = static_cast<int64_t>(batches[i].source_ids.size() + batches[i].target_ids.size());
-      SplitBatch(batches[i], std::max<int64_t>(1, tokens / kLeafTokens), &leaves);
+      SplitBatch(batches[i].View(), std::max<int64_t>(1, tokens / kLeafTokens), &leaves);
     }
     const LossSum part = runner->Evaluate(leaves);
     total.loss += part.loss;

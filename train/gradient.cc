@@ -8,6 +8,10 @@
 namespace weft {
 namespace {
 
+// Tokens of one side that a leaf runs at a time, about: its activations are held for that many only, and products are no faster
+// with more rows.
+constexpr int64_t kPieceTokens = 512;
+
 // Fills `sequences` with the places of sequences of these lengths, laid end to end.
 void Layout(absl::Span<const int64_t> lengths, absl::Span<const int64_t> ids, std::vector<Sequence>* sequences) {
   sequences->clear();
@@ -46,17 +50,13 @@ void PassOverSlabs(const char* name, int64_t bytes, Profile* profile, F work) {
 // In the order of the leaves.
 LossSum Total(absl::Span<const LossSum> losses) {
   LossSum total;
-  for (const LossSum& loss : losses) {
-    total.loss += loss.loss;
-    total.targets += loss.targets;
-    total.correct += loss.correct;
-  }
+  for (const LossSum& loss : losses) total.Add(loss);
   return total;
 }
 
 }  // namespace
 
-void SplitBatch(const Batch& batch, int64_t shards, std::vector<BatchView>* leaves) {
+void SplitBatch(const BatchView& batch, int64_t parts, std::vector<BatchView>* out) {
   const int64_t n = batch.size();
   const auto tokens = [&](int64_t i) {
     return (batch.source_lengths.empty() ? 0 : batch.source_lengths[i]) +
@@ -64,34 +64,33 @@ void SplitBatch(const Batch& batch, int64_t shards, std::vector<BatchView>* leav
   };
   int64_t total = 0;
   for (int64_t i = 0; i < n; ++i) total += tokens(i);
-  shards = std::min(shards, n);
+  parts = std::min(parts, n);
   int64_t first = 0, seen = 0;
-  for (int64_t i = 0, shard = 1; i < n; ++i) {
+  for (int64_t i = 0, part = 1; i < n; ++i) {
     seen += tokens(i);
-    // A shard ends where its share of the tokens is reached, and early enough to leave a sequence for each shard after it.
-    const bool full = seen * shards >= total * shard, last_chance = n - (i + 1) == shards - shard;
-    if (i + 1 == n || (shard < shards && (full || last_chance))) {
-      leaves->push_back(batch.View(first, i + 1 - first));
+    // A part ends where its share of the tokens is reached, and early enough to leave a sequence for each part after it.
+    const bool full = seen * parts >= total * part, last_chance = n - (i + 1) == parts - part;
+    if (i + 1 == n || (part < parts && (full || last_chance))) {
+      out->push_back(batch.View(first, i + 1 - first));
       first = i + 1;
-      ++shard;
+      ++part;
     }
   }
 }
 
 int64_t ChooseShards(int64_t batch_tokens, int64_t parameters) {
-  // Each leaf costs passes over a slab (zeroed, filled, merged) and makes products smaller. Measured on two cores, 0.8 M to 11
-  // M parameters: four leaves take 5 to 19 % less time than six or eight. Two are up to 8 % faster still, with more memory and
-  // work for two cores only.
+  // Each leaf costs passes over a slab (zeroed, filled, merged) and makes products smaller: two are up to 10 % faster than four
+  // on two cores (0.8 M to 11 M parameters), but feed no more than two. So four where a slab is small, two up to 64 MB; above
+  // that slabs would dominate the memory, and products are large enough to split inside.
   constexpr int64_t kTokensPerShard = 128;
-  // Slabs of a model with more than 16 M parameters (64 MB) would dominate its memory; its products are large enough to split
-  // inside.
-  const int64_t most = parameters > (16 << 20) ? 1 : 4;
+  const int64_t most = parameters > (16 << 20) ? 1 : parameters > (4 << 20) ? 2 : 4;
   return std::clamp<int64_t>(batch_tokens / kTokensPerShard, 1, most);
 }
 
 struct GradientRunner::Worker {
   explicit Worker(const Parameters& parameters) : context(parameters) {}
   Context context;
+  std::vector<BatchView> pieces;
   std::vector<Sequence> source, target;
   Profile profile;
 };
@@ -131,15 +130,22 @@ int GradientRunner::TakeSlab() {
 
 LossSum GradientRunner::RunLeaf(const BatchView& leaf, double label_smoothing, RandomKey key, const Tensor& gradients,
                                 Worker* worker) const {
-  Context& context = worker->context;
-  context.Begin(gradients, key);
-  Layout(leaf.source_lengths, leaf.sequence_ids, &worker->source);
-  Layout(leaf.target_lengths, leaf.sequence_ids, &worker->target);
-  const ModelInput input{leaf.source_ids, worker->source, leaf.target_ids, worker->target,
-                         leaf.classes.empty() ? leaf.target_labels : leaf.classes};
-  const CrossEntropyResult result = model_.Loss(context, input, label_smoothing);
-  if (gradients.defined()) context.tape().Backward(result.loss);
-  return {result.loss.value().At(0), result.targets, result.correct};
+  const auto longest = static_cast<int64_t>(std::max(leaf.source_ids.size(), leaf.target_ids.size()));
+  worker->pieces.clear();
+  SplitBatch(leaf, (longest + kPieceTokens - 1) / kPieceTokens, &worker->pieces);
+  LossSum sum;
+  for (const BatchView& piece : worker->pieces) {
+    Context& context = worker->context;
+    context.Begin(gradients, key);
+    Layout(piece.source_lengths, piece.sequence_ids, &worker->source);
+    Layout(piece.target_lengths, piece.sequence_ids, &worker->target);
+    const ModelInput input{piece.source_ids, worker->source, piece.target_ids, worker->target,
+                           piece.classes.empty() ? piece.target_labels : piece.classes};
+    const CrossEntropyResult result = model_.Loss(context, input, label_smoothing);
+    if (gradients.defined()) context.tape().Backward(result.loss);
+    sum.Add({result.loss.value().At(0), result.targets, result.correct});
+  }
+  return sum;
 }
 
 LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smoothing, RandomKey key, Tensor* gradients) {

@@ -1,7 +1,8 @@
 // One update's gradient: leaves (shards of its batches) run as parallel tasks, each on its own tape and gradient slab; the
-// slabs are summed by a fixed binary tree over the leaves, merged as soon as both siblings are done. What is added to what
-// never depends on threads or timing, so the bits do not either. Tapes and slabs are kept from update to update: a steady
-// update allocates nothing.
+// slabs are summed by a fixed binary tree over the leaves, merged as soon as both siblings are done. A long leaf runs in
+// pieces, one after another into its slab, so that memory holds the activations of a piece only. What is added to what never
+// depends on threads or timing, so the bits do not either. Tapes and slabs are kept from update to update: a steady update
+// allocates nothing.
 #ifndef WEFT_TRAIN_GRADIENT_H_
 #define WEFT_TRAIN_GRADIENT_H_
 
@@ -24,14 +25,19 @@ struct LossSum {
   double loss = 0;      // nats
   int64_t targets = 0;  // those that count
   int64_t correct = 0;  // whose largest logit was right
+  void Add(const LossSum& other) {
+    loss += other.loss;
+    targets += other.targets;
+    correct += other.correct;
+  }
   // Per target. REQUIRES: targets > 0.
   double mean_loss() const { return loss / static_cast<double>(targets); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(targets); }
 };
 
-// Cuts a batch into at most `shards` runs of whole sequences of about equal numbers of tokens, and appends them to `leaves`.
-// Depends on the batch alone. Views are valid until the batch changes.
-void SplitBatch(const Batch& batch, int64_t shards, std::vector<BatchView>* leaves);
+// Cuts a batch into at most `parts` runs of whole sequences of about equal numbers of tokens, and appends them to `out`.
+// Depends on the batch alone. Views are valid until the batch changes. REQUIRES: parts >= 1, unless the batch is empty.
+void SplitBatch(const BatchView& batch, int64_t parts, std::vector<BatchView>* out);
 
 // The number of shards of a batch of that many tokens: a rule on work and parameters, never on threads. Several for small
 // models (one barrier an update); few for large ones, where each leaf's slab costs memory and a pass over it.

@@ -159,7 +159,7 @@ class Run {
     for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || batcher_->position().epoch == epoch); ++i) {
       if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
       batcher_->Next(batches_[i].get());
-      SplitBatch(*batches_[i], config_.train.shards, &leaves_);
+      SplitBatch(batches_[i]->View(), config_.train.shards, &leaves_);
     }
     const RandomKey key =
         RandomKey{static_cast<uint64_t>(config_.run.seed)}.Fold("update").Fold(static_cast<uint64_t>(result_.step));

@@ -194,7 +194,7 @@ void RunCurve(const Case& c, const std::vector<Case>& all) {
   for (int64_t step = 0; step < c.integers.at("steps"); ++step) {
     const Batch batch = ReadBatch(c, step, has_encoder);
     leaves.clear();
-    SplitBatch(batch, 2, &leaves);
+    SplitBatch(batch.View(), 2, &leaves);
     Tensor gradients;
     const LossSum loss = runner.Run(leaves, smoothing, RandomKey{1}, &gradients);
     ASSERT_GT(loss.targets, 0);

@@ -82,7 +82,7 @@ struct Gradient {
 inline Gradient GradientOf(const ModelRig& rig, const Batch& batch, int64_t shards, double smoothing = 0) {
   GradientRunner runner(*rig.model, rig.parameters);
   std::vector<BatchView> leaves;
-  SplitBatch(batch, shards, &leaves);
+  SplitBatch(batch.View(), shards, &leaves);
   Tensor slab;
   const LossSum loss = runner.Run(leaves, smoothing, RandomKey{3}, &slab);
   return {loss, ToDoubles(slab)};

@@ -52,7 +52,7 @@ std::vector<char> Train(int threads) {
     for (uint64_t step = 0; step < 3; ++step) {
       batcher->Next(&batch);
       std::vector<BatchView> leaves;
-      SplitBatch(batch, 7, &leaves);
+      SplitBatch(batch.View(), 7, &leaves);
       Tensor gradients;
       const LossSum loss = runner.Run(leaves, 0.1, RandomKey{9}.Fold(step), &gradients);
       optimizer.Step(&parameters, gradients, 1.0 / static_cast<double>(loss.targets), 1.0, 1e-2);

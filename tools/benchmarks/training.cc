@@ -20,7 +20,7 @@ absl::Status RunTrainingSuite(const BenchModel& bench_model, const BenchFlags& f
   GradientRunner runner(*model, parameters);
   const Batch batch = BatchOf(bench_model);
   std::vector<BatchView> leaves;
-  SplitBatch(batch, ChooseShards(batch.loss_terms(), parameters.count()), &leaves);
+  SplitBatch(batch.View(), ChooseShards(batch.loss_terms(), parameters.count()), &leaves);
   double optimizer_seconds = 0;
   const auto train_step = [&] {
     Tensor gradients;
