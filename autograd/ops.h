@@ -25,6 +25,9 @@ namespace weft {
 // infinite operand. Keep nothing.
 Variable Add(Variable a, Variable b);  // a + b
 Variable Sub(Variable a, Variable b);  // a - b
+// a + b for equal shapes, in the memory of b where that is free (b comes from linear or dropout and nothing else has used it):
+// the sum of a residual connection takes no memory of its own. b must not be used after it: that is refused.
+Variable AddInto(Variable a, Variable b);
 Variable Mul(Variable a, Variable b);  // a * b
 Variable Div(Variable a, Variable b);  // a / b; da = dy / b, db = -dy * a / b^2
 Variable Scale(Variable x, double factor);

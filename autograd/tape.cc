@@ -1,12 +1,22 @@
 #include "autograd/tape.h"
 
+#include <algorithm>
+
 #include "autograd/base/check.h"
 
 namespace weft {
+namespace {
+
+constexpr char kTaken[] =
+    " has given its memory to a sum (AddInto, as of a residual connection): use the sum, or Add in place of AddInto";
+
+}  // namespace
 
 Tensor Variable::value() const {
   WEFT_CHECK(tape != nullptr) << "value() of an undefined Variable";
-  return tape->slots_[tape->Check(*this, "value()")].value;
+  const Tape::Slot& slot = tape->slots_[tape->Check(*this, "value()")];
+  WEFT_CHECK(!slot.is_taken) << "value() of shape " << slot.value.shape() << kTaken;
+  return slot.value;
 }
 
 bool Variable::requires_grad() const {
@@ -53,7 +63,7 @@ Variable Tape::Input(const Tensor& value) {
   return AddSlot(slot);
 }
 
-Variable Tape::Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version, const char* name) {
+Variable Tape::Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version, const char* name, bool is_fresh) {
   Slot slot;
   slot.value = value;
   slot.name = name;
@@ -63,6 +73,7 @@ Variable Tape::Leaf(const Tensor& value, const Tensor& grad, const uint64_t* ver
         << "Leaf " << (name ? name : "") << ": gradient " << grad.dtype() << grad.shape() << " of a value " << value.dtype()
         << value.shape();
     slot.grad = grad;
+    slot.is_fresh = is_fresh;
   }
   slot.retain = true;
   slot.outside_version = version;
@@ -92,17 +103,24 @@ Tensor Tape::Gradient(Variable v) const {
   return slot.received ? slot.grad : Tensor();
 }
 
-Tensor Tape::GradientInto(int32_t index) {
+Tensor Tape::GradientMemory(int32_t index, bool* holds) {
   Slot& slot = slots_[index];
   if (!slot.requires_grad) return Tensor();
+  *holds = slot.received || (slot.grad.defined() && !slot.is_fresh);
   slot.received = true;
   if (!slot.grad.defined()) {
     const int64_t bytes = slot.value.bytes();
     void* memory = slot.retain ? arena_.Allocate(bytes) : gradients_.Take(bytes);
     slot.grad = Tensor(memory, slot.value.dtype(), slot.value.shape());
-    slot.grad.Zero();
   }
   return slot.grad;
+}
+
+Tensor Tape::GradientInto(int32_t index) {
+  bool holds = false;
+  const Tensor grad = GradientMemory(index, &holds);
+  if (grad.defined() && !holds) grad.Zero();
+  return grad;
 }
 
 void Tape::Release(int32_t index) {
@@ -152,7 +170,12 @@ void Tape::Backward(Variable output, const Tensor& upstream) {
       << slots_[last].value.shape();
 
   const Tensor seed = GradientInto(last);
-  for (int64_t i = 0; i < seed.elements(); ++i) seed.Set(i, seed.At(i) + upstream.At(i));
+  DispatchFloat("Backward", seed.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const absl::Span<T> to = seed.span<T>();
+    const absl::Span<const T> from = upstream.span<T>();
+    for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  });
 
   Gradients gradients(this);
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
@@ -211,6 +234,24 @@ Tensor Gradients::Of(Variable y) const { return tape_->slots_[tape_->Check(y, "G
 
 Tensor Gradients::Into(Variable x) { return x.defined() ? tape_->GradientInto(tape_->Check(x, "Gradients::Into")) : Tensor(); }
 
+Gradients::Sink Gradients::Onto(Variable x) {
+  Sink sink;
+  if (x.defined()) sink.grad = tape_->GradientMemory(tape_->Check(x, "Gradients::Onto"), &sink.add);
+  return sink;
+}
+
+bool Gradients::HandOver(Variable y, Variable x) {
+  Tape::Slot& from = tape_->slots_[tape_->Check(y, "Gradients::HandOver")];
+  Tape::Slot& to = tape_->slots_[tape_->Check(x, "Gradients::HandOver")];
+  WEFT_CHECK(from.value.shape() == to.value.shape() && from.value.dtype() == to.value.dtype())
+      << "Gradients::HandOver: " << from.value.shape() << " to " << to.value.shape();
+  if (!to.requires_grad || to.received || to.retain || from.retain || !from.grad.defined()) return false;
+  to.grad = from.grad;
+  to.received = true;
+  from.grad = Tensor();
+  return true;
+}
+
 Tensor Gradients::Scratch(DType dtype, const Shape& shape) {
   void* memory = tape_->gradients_.Take(shape.elements() * DTypeSize(dtype));
   tape_->scratch_.push_back(memory);
@@ -226,7 +267,8 @@ Op::Op(const char* name, absl::Span<const Variable> inputs) : name_(name) {
   for (const Variable& input : inputs) {
     if (!input.defined()) continue;
     const int32_t index = tape_->Check(input, name);
-    const Tape::Slot& slot = tape_->slots_[index];
+    Tape::Slot& slot = tape_->slots_[index];
+    WEFT_CHECK(!slot.is_taken) << name << ": an input of shape " << slot.value.shape() << kTaken;
     tape_->uses_.push_back({index, tape_->slots_[slot.root].version});
     needs_backward_ |= slot.requires_grad;
     ++uses_;
@@ -247,6 +289,26 @@ Variable Op::Output(DType dtype, const Shape& shape) {
   slot.value = tape_->Allocate(dtype, shape);
   slot.requires_grad = needs_backward_;
   Variable y = tape_->AddSlot(slot);
+  if (outputs_++ == 0) first_output_ = y.slot;
+  return y;
+}
+
+void Op::OutputIsFree() {
+  WEFT_CHECK_EQ(outputs_, 1) << name_ << ": OutputIsFree";
+  tape_->slots_[first_output_].is_free = true;
+}
+
+Variable Op::Overwrite(Variable x) {
+  const int32_t index = tape_->Check(x, name_);
+  const auto is_use = [&](const Tape::Use& use) { return use.slot == index; };
+  const bool only_use = std::count_if(tape_->uses_.begin(), tape_->uses_.end(), is_use) == 1;
+  const Tape::Slot& from = tape_->slots_[index];
+  if (!from.is_free || !only_use) return Output(from.value.dtype(), from.value.shape());
+  Tape::Slot slot;
+  slot.value = from.value;
+  slot.requires_grad = needs_backward_;
+  tape_->slots_[index].is_taken = true;
+  const Variable y = tape_->AddSlot(slot);
   if (outputs_++ == 0) first_output_ = y.slot;
   return y;
 }

@@ -61,9 +61,11 @@ class Tape {
   Variable Constant(const Tensor& value);
   // A value whose gradient the tape keeps until Reset (see Gradient).
   Variable Input(const Tensor& value);
-  // A value whose gradient is ADDED into `grad` (same shape and dtype) by Backward. When `version` is given, Backward refuses
-  // if *version has changed since this call. `name` (may be null) must outlive the tape's epoch; it appears in error messages.
-  Variable Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version = nullptr, const char* name = nullptr);
+  // A value whose gradient is ADDED into `grad` (same shape and dtype) by Backward; with `is_fresh` what `grad` holds is taken
+  // for garbage and overwritten, but stays if no gradient arrives. When `version` is given, Backward refuses if *version has
+  // changed since this call. `name` (may be null) must outlive the tape's epoch; it appears in error messages.
+  Variable Leaf(const Tensor& value, const Tensor& grad, const uint64_t* version = nullptr, const char* name = nullptr,
+                bool is_fresh = false);
 
   // --- Backward.
   // Adds d(loss)/d(leaf) into every leaf. REQUIRES: one element; not yet called since Reset; training mode.
@@ -113,6 +115,9 @@ class Tape {
     bool requires_grad = false;
     bool retain = false;    // gradient stays until Reset
     bool received = false;  // a gradient arrived
+    bool is_fresh = false;  // of a Leaf: until then, grad holds garbage
+    bool is_free = false;   // no backward function reads the value: the op that made it does not, and nothing else used it
+    bool is_taken = false;  // another value lies in this one's memory now
   };
   struct Use {  // an input of a node and its version at that time
     int32_t slot;
@@ -130,6 +135,8 @@ class Tape {
   int32_t Check(Variable v, const char* op) const;  // slot of a live handle of this tape
   Variable AddSlot(const Slot& slot);
   void CheckUnchanged(const Node& node) const;
+  // Memory for the gradient of `slot`; *holds tells whether it holds a gradient already, or garbage.
+  Tensor GradientMemory(int32_t slot, bool* holds);
   Tensor GradientInto(int32_t slot);
   void Release(int32_t slot);
   // For the profile: see ProfilePass.
@@ -158,6 +165,18 @@ class Gradients {
   Tensor Of(Variable y) const;
   // Where to ADD the gradient of input `x` (zero at first use); not defined() when x needs none: then skip the work.
   Tensor Into(Variable x);
+  // The same for an op that can write as well as add, and so saves a pass over zeros: with `add` add to what is there, else it
+  // is uninitialised: write all of it.
+  struct Sink {
+    Tensor grad;
+    bool add = false;
+    bool defined() const { return grad.defined(); }
+  };
+  Sink Onto(Variable x);
+  // For an op whose input's gradient is that of its output: makes the output's memory the input's, without a copy. False, and
+  // nothing done, where that cannot be (x has a gradient already, memory of its own, or needs none). After true, Of(y) is gone.
+  // REQUIRES: the same shape and dtype.
+  bool HandOver(Variable y, Variable x);
   // Uninitialised memory until this backward function returns.
   Tensor Scratch(DType dtype, const Shape& shape);
 
@@ -200,6 +219,11 @@ class Op {
 
   // A new output in fresh memory (uninitialised). Several outputs are allowed, before Backward.
   Variable Output(DType dtype, const Shape& shape);
+  // Says that this op's backward function does not read the value of its (only) output, so that Overwrite may reuse its memory.
+  void OutputIsFree();
+  // A new output of x's shape in the memory of x, an input of this op: read x before writing. Fresh memory instead, unless x is
+  // a free output (see above) that nothing but this op has used. After it any use of x is refused.
+  Variable Overwrite(Variable x);
   // A new output that is `value`, a view of x's memory.
   Variable View(Variable x, const Tensor& value);
 

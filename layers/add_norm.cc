@@ -14,8 +14,8 @@ AddNorm::AddNorm(const Builder& block, const std::string& name, const AddNormCon
 }
 
 Variable AddNorm::Forward(Context& context, Variable x) const {
-  if (pre_) return Add(x, dropout_.Forward(context, sublayer_->Forward(context, norm_->Forward(context, x))));
-  return norm_->Forward(context, Add(x, dropout_.Forward(context, sublayer_->Forward(context, x))));
+  if (pre_) return AddInto(x, dropout_.Forward(context, sublayer_->Forward(context, norm_->Forward(context, x))));
+  return norm_->Forward(context, AddInto(x, dropout_.Forward(context, sublayer_->Forward(context, x))));
 }
 
 }  // namespace weft

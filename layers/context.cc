@@ -57,8 +57,9 @@ void State::Rearrange(int64_t capacity, absl::Span<const int32_t> from) {
   capacity_ = capacity;
 }
 
-void Context::Begin(const Tensor& gradients, RandomKey key) {
+void Context::Begin(const Tensor& gradients, RandomKey key, bool is_fresh) {
   gradients_ = gradients;
+  is_fresh_ = is_fresh;
   key_ = key;
   tape_.Reset(gradients.defined() ? Tape::Mode::kTraining : Tape::Mode::kInference);
   variables_.assign(parameters_.handle_count(), Variable());
@@ -75,20 +76,26 @@ Variable Context::Get(ParameterRef ref) {
   Variable& variable = variables_[ref.index];
   if (!variable.defined()) {
     const Parameters::Handle& handle = parameters_.handle(ref);
-    const auto in = [&](const Tensor& slab) {
-      return Tensor(static_cast<char*>(slab.raw()) + handle.offset * DTypeSize(slab.dtype()), slab.dtype(), handle.shape);
-    };
-    variable =
-        tape_.Leaf(in(parameters_.slab()), training() ? in(gradients_) : Tensor(), parameters_.version(), handle.name.c_str());
+    variable = tape_.Leaf(PartOf(parameters_.slab(), handle), training() ? PartOf(gradients_, handle) : Tensor(),
+                          parameters_.version(), handle.name.c_str(), is_fresh_);
   }
   return variable;
+}
+
+bool Context::GotGradient(size_t handle) const {
+  return variables_[handle].defined() && tape_.Gradient(variables_[handle]).defined();
+}
+
+void Context::ZeroRest() {
+  for (size_t i = 0; i < variables_.size(); ++i) {
+    if (!GotGradient(i)) PartOf(gradients_, parameters_.handle({static_cast<int32_t>(i)})).Zero();
+  }
 }
 
 std::vector<std::string> Context::WithoutGradient() const {
   std::vector<std::string> names;
   for (size_t i = 0; i < variables_.size(); ++i) {
-    if (!variables_[i].defined() || !tape_.Gradient(variables_[i]).defined())
-      names.push_back(parameters_.handle({static_cast<int32_t>(i)}).name);
+    if (!GotGradient(i)) names.push_back(parameters_.handle({static_cast<int32_t>(i)}).name);
   }
   return names;
 }

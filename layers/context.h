@@ -72,8 +72,11 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Starts a pass: resets the tape and forgets all settings below. With a defined `gradients` slab it is a training pass
-  // (dropout on, backward recorded); else inference. `key` is the random key of this update.
-  void Begin(const Tensor& gradients, RandomKey key);
+  // (dropout on, backward recorded); else inference. `key` is the random key of this update. With `is_fresh` the slab holds
+  // garbage: gradients overwrite it where they first arrive, which saves passes over zeros; ZeroRest must follow Backward.
+  void Begin(const Tensor& gradients, RandomKey key, bool is_fresh = false);
+  // After the Backward of a fresh pass: zeros where no gradient arrived. Then the slab may be added into.
+  void ZeroRest();
 
   Tape& tape() { return tape_; }
   bool training() const { return gradients_.defined(); }
@@ -95,9 +98,16 @@ class Context {
   Probe* probe = nullptr;
 
  private:
+  // The part of a slab that belongs to a parameter.
+  static Tensor PartOf(const Tensor& slab, const Parameters::Handle& handle) {
+    return Tensor(static_cast<char*>(slab.raw()) + handle.offset * DTypeSize(slab.dtype()), slab.dtype(), handle.shape);
+  }
+  bool GotGradient(size_t handle) const;
+
   const Parameters& parameters_;
   Tape tape_;
   Tensor gradients_;
+  bool is_fresh_ = false;
   RandomKey key_;
   std::vector<Variable> variables_;  // by handle
 };

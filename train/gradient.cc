@@ -36,17 +36,6 @@ void AddSlab(const Tensor& from, const Tensor& into) {
   });
 }
 
-// Does `work`, a pass over slabs that moves `bytes`, and notes it in `profile` unless that is null.
-template <class F>
-void PassOverSlabs(const char* name, int64_t bytes, Profile* profile, F work) {
-  if (profile == nullptr) return work();
-  const ProfileMark mark = profile->Begin(0);
-  work();
-  ProfilePass& pass = profile->Row(name).backward;
-  profile->End(mark, 0, &pass);
-  pass.bytes += static_cast<double>(bytes);
-}
-
 // In the order of the leaves.
 LossSum Total(absl::Span<const LossSum> losses) {
   LossSum total;
@@ -136,13 +125,17 @@ LossSum GradientRunner::RunLeaf(const BatchView& leaf, double label_smoothing, R
   LossSum sum;
   for (const BatchView& piece : worker->pieces) {
     Context& context = worker->context;
-    context.Begin(gradients, key);
+    const bool is_first = &piece == &worker->pieces.front();
+    context.Begin(gradients, key, is_first);
     Layout(piece.source_lengths, piece.sequence_ids, &worker->source);
     Layout(piece.target_lengths, piece.sequence_ids, &worker->target);
     const ModelInput input{piece.source_ids, worker->source, piece.target_ids, worker->target,
                            piece.classes.empty() ? piece.target_labels : piece.classes};
     const CrossEntropyResult result = model_.Loss(context, input, label_smoothing);
-    if (gradients.defined()) context.tape().Backward(result.loss);
+    if (gradients.defined()) {
+      context.tape().Backward(result.loss);
+      if (is_first) context.ZeroRest();
+    }
     sum.Add({result.loss.value().At(0), result.targets, result.correct});
   }
   return sum;
@@ -161,7 +154,6 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
     Worker* worker = TakeWorker();
     const int slab = TakeSlab();
     const Tensor sum = slabs_[slab].tensor();
-    PassOverSlabs("gradient_zero", sum.bytes(), profiled_ ? &worker->profile : nullptr, [&] { sum.Zero(); });
     losses_[leaf] = RunLeaf(leaves[leaf], label_smoothing, key, sum, worker);
     if (leaf == 0 && !reported_) without_gradient_ = worker->context.WithoutGradient();
     GiveWorker(worker);
@@ -182,7 +174,13 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
         }
         Profile merge;  // of its own, since others may merge at the same time
         const Tensor from = slabs_[right].tensor(), into = slabs_[left].tensor();
-        PassOverSlabs("gradient_merge", 3 * into.bytes(), profiled_ ? &merge : nullptr, [&] { AddSlab(from, into); });
+        const ProfileMark mark = merge.Begin(0);
+        AddSlab(from, into);
+        if (profiled_) {
+          ProfilePass& pass = merge.Row("gradient_merge").backward;
+          merge.End(mark, 0, &pass);
+          pass.bytes += 3 * static_cast<double>(into.bytes());
+        }
         std::lock_guard lock(mutex_);
         merges_.Add(merge);
         slab_of_[(node | 1) * width] = -1;

@@ -60,26 +60,33 @@ void AddTerms(const Broadcast& plan, int operand, Variable a, Variable b, Variab
 // The same for a sum or difference: the share is sign * dy.
 template <class T>
 void AddCopy(const Broadcast& plan, int operand, Variable x, Variable y, double sign, Gradients& g) {
-  const Tensor grad = g.Into(x);
-  if (!grad.defined()) return;
   const T* dy = g.Of(y).data<T>();
-  if (plan.Repeats(operand)) return plan.SumRepeats(operand, dy, sign, grad, g);
-  T* out = grad.data<T>();
+  if (plan.Repeats(operand)) {
+    const Tensor grad = g.Into(x);
+    if (grad.defined()) plan.SumRepeats(operand, dy, sign, grad, g);
+    return;
+  }
+  const Gradients::Sink dx = g.Onto(x);
+  if (!dx.defined()) return;
+  T* out = dx.grad.template data<T>();
   plan.Runs([&](int64_t i, int64_t ia, int64_t ib, int64_t n) {
-    kernels::AddScaled(static_cast<T>(sign), dy + i, out + (operand == 0 ? ia : ib), n);
+    T* to = out + (operand == 0 ? ia : ib);
+    dx.add ? kernels::AddScaled(static_cast<T>(sign), dy + i, to, n) : kernels::Scale(static_cast<T>(sign), dy + i, to, n);
   });
 }
 
-Variable Combine(const char* name, Binary kind, Variable a, Variable b) {
+// `into_b`: the result may take the memory of b.
+Variable Combine(const char* name, Binary kind, Variable a, Variable b, bool into_b = false) {
   WEFT_CHECK(a.defined() && b.defined()) << name << ": an operand is not defined";
   Op op(name, {a, b});
   WEFT_CHECK(a.dtype() == b.dtype()) << name << ": operands are " << a.dtype() << a.shape() << " and " << b.dtype()
                                      << b.shape();
   const Broadcast plan(name, BroadcastShape(name, a.shape(), b.shape()), a.shape(), b.shape());
-  const Variable y = op.Output(a.dtype(), plan.out());
+  const Tensor va = a.value(), vb = b.value();
+  const Variable y = into_b ? op.Overwrite(b) : op.Output(a.dtype(), plan.out());
   DispatchFloat(name, a.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T *pa = a.value().data<T>(), *pb = b.value().data<T>();
+    const T *pa = va.data<T>(), *pb = vb.data<T>();
     T* out = y.value().data<T>();
     plan.Runs([&](int64_t i, int64_t ia, int64_t ib, int64_t n) {
       kernels::BinaryForward(kind, pa + ia, plan.walk(0).step, pb + ib, plan.walk(1).step, out + i, n);
@@ -91,8 +98,9 @@ Variable Combine(const char* name, Binary kind, Variable a, Variable b) {
       switch (kind) {
         case Binary::kAdd:
         case Binary::kSub:
-          AddCopy<T>(plan, 0, a, y, 1.0, g);
           AddCopy<T>(plan, 1, b, y, kind == Binary::kAdd ? 1.0 : -1.0, g);
+          if (a.shape() == y.shape() && g.HandOver(y, a)) break;  // dy is read no more
+          AddCopy<T>(plan, 0, a, y, 1.0, g);
           break;
         case Binary::kMul:
           AddTerms<T>(plan, 0, a, b, y, g, [](T dy, T, T b, T) { return dy * b; });
@@ -120,13 +128,14 @@ Variable Multiple(const char* name, Variable x, double factor) {
              [&](int64_t i, int64_t n) { kernels::Scale(static_cast<T>(factor), from + i, to + i, n); });
   });
   op.Backward([name, x, y, factor](Gradients& g) {
-    const Tensor dx = g.Into(x), dy = g.Of(y);
-    DispatchFloat(name, dx.dtype(), [&](auto zero) {
+    const Gradients::Sink dx = g.Onto(x);
+    DispatchFloat(name, x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      T* to = dx.data<T>();
-      const T* from = dy.data<T>();
-      ForTiles(dx.elements(), kTileElements,
-               [&](int64_t i, int64_t n) { kernels::AddScaled(static_cast<T>(factor), from + i, to + i, n); });
+      T* to = dx.grad.template data<T>();
+      const T *from = g.Of(y).template data<T>(), c = static_cast<T>(factor);
+      ForTiles(dx.grad.elements(), kTileElements, [&](int64_t i, int64_t n) {
+        dx.add ? kernels::AddScaled(c, from + i, to + i, n) : kernels::Scale(c, from + i, to + i, n);
+      });
     });
   });
   return y;
@@ -135,6 +144,10 @@ Variable Multiple(const char* name, Variable x, double factor) {
 }  // namespace
 
 Variable Add(Variable a, Variable b) { return Combine("add", Binary::kAdd, a, b); }
+Variable AddInto(Variable a, Variable b) {
+  WEFT_CHECK(a.shape() == b.shape()) << "add: " << a.shape() << " and " << b.shape() << " differ";
+  return Combine("add", Binary::kAdd, a, b, true);
+}
 Variable Sub(Variable a, Variable b) { return Combine("sub", Binary::kSub, a, b); }
 Variable Mul(Variable a, Variable b) { return Combine("mul", Binary::kMul, a, b); }
 Variable Div(Variable a, Variable b) { return Combine("div", Binary::kDiv, a, b); }

@@ -54,6 +54,7 @@ Variable Dropout(Variable x, Sequences sequences, double p, RandomKey key) {
   Op op("dropout", {x});
   CheckSequences(x, sequences);
   Variable y = op.Output(x.dtype(), x.shape());
+  op.OutputIsFree();
   const int64_t rows = x.shape()[0], width = x.shape()[1];
   DispatchFloat("dropout", x.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -145,6 +145,7 @@ Variable Linear(Variable x, Variable weight, Variable bias) {
       << "linear: bias " << bias.dtype() << bias.shape() << " does not fit weight " << weight.dtype() << ws << " (out, in)";
   op.Flops(2.0 * rows * in * out, 2.0 * rows * in * out * (x.requires_grad() + weight.requires_grad()));
   Variable y = op.Output(x.dtype(), xs.With(-1, out));
+  op.OutputIsFree();
   DispatchFloat("linear", x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     kernels::GemmOptions<T> options;
@@ -156,13 +157,15 @@ Variable Linear(Variable x, Variable weight, Variable bias) {
     DispatchFloat("linear", x.dtype(), [&](auto zero) {
       using T = decltype(zero);
       const T* dy = g.Of(y).data<T>();
-      kernels::GemmOptions<T> add;
-      add.accumulate = true;
-      if (Tensor dx = g.Into(x); dx.defined()) {  // dx = dy W
-        Gemm(Trans::kNo, Trans::kNo, rows, in, out, dy, out, weight.value().data<T>(), in, dx.data<T>(), in, add);
+      kernels::GemmOptions<T> options;
+      if (const auto dx = g.Onto(x); dx.defined()) {  // dx = dy W
+        options.accumulate = dx.add;
+        Gemm(Trans::kNo, Trans::kNo, rows, in, out, dy, out, weight.value().data<T>(), in, dx.grad.template data<T>(), in,
+             options);
       }
-      if (Tensor dw = g.Into(weight); dw.defined()) {  // dW = dy^T x
-        Gemm(Trans::kYes, Trans::kNo, out, in, rows, dy, out, x.value().data<T>(), in, dw.data<T>(), in, add);
+      if (const auto dw = g.Onto(weight); dw.defined()) {  // dW = dy^T x
+        options.accumulate = dw.add;
+        Gemm(Trans::kYes, Trans::kNo, out, in, rows, dy, out, x.value().data<T>(), in, dw.grad.template data<T>(), in, options);
       }
       if (Tensor db = g.Into(bias); db.defined()) AddColumnSums(dy, rows, out, db.data<T>());
     });

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <thread>
 
 #include "autograd/ops.h"
@@ -284,6 +285,66 @@ TEST(Tape, ASteadyStepAllocatesNothingAndKeepsItsMemory) {
   EXPECT_EQ(AllocationCount() - before, 0);
   EXPECT_EQ(tape.memory(), memory);
   EXPECT_EQ(tape.op_count(), ops);
+}
+
+TEST(Tape, AFreshLeafIsOverwrittenWhateverItHeld) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto gradients = [&](bool is_fresh, double start) {
+    Tape tape;
+    Value w(testing::Uniform(6, 1), {2, 3}), table(testing::Uniform(6, 2), {2, 3}), unused({1.0}, {1});
+    for (Value* value : {&w, &table, &unused}) std::fill(value->grad.begin(), value->grad.end(), start);
+    const Variable ws = tape.Leaf(w.tensor(), w.gradient(), nullptr, "w", is_fresh);
+    const Variable tables = tape.Leaf(table.tensor(), table.gradient(), nullptr, "table", is_fresh);
+    const Variable alone = tape.Leaf(unused.tensor(), unused.gradient(), nullptr, "unused", is_fresh);
+    // w is written by one product and added to by another; the table's first gradient is a sum into zeros.
+    const std::vector<int32_t> ids = {1, 1};
+    const Variable x = GatherRows(tables, ids);
+    tape.Backward(SumAll(Linear(Linear(Linear(x, ws), Reshape(ws, {3, 2})), ws)));
+    EXPECT_FALSE(tape.Gradient(alone).defined());
+    std::vector<double> all = w.grad;
+    all.insert(all.end(), table.grad.begin(), table.grad.end());
+    return all;
+  };
+  EXPECT_EQ(gradients(true, nan), gradients(false, 0.0));
+}
+
+TEST(Tape, GradientsThatAreHandedOverAreNotShared) {
+  // y = (x + 2x) + x x: each sum hands its gradient to its first operand, which then receives more.
+  Tape tape;
+  Value a({3.0, -1.0}, {2});
+  const Variable x = tape.Input(a.tensor());
+  const Variable first = Neg(x), doubled = Scale(x, 2);
+  const Variable sum = Add(first, doubled), again = Add(sum, sum), y = Add(again, Mul(first, first));
+  tape.Backward(SumAll(y));
+  // y = 2 (-x + 2x) + x^2: dy/dx = 2 + 2x.
+  EXPECT_EQ(tape.Gradient(x).At(0), 8.0);
+  EXPECT_EQ(tape.Gradient(x).At(1), 0.0);
+}
+
+TEST(Tape, AddIntoTakesMemoryOnlyWhereItIsFree) {
+  Value a(testing::Uniform(6, 1), {2, 3}), w(testing::Uniform(9, 2), {3, 3});
+  Tape tape;
+  const Variable x = tape.Input(a.tensor()), weight = tape.Input(w.tensor());
+  const Variable free = Linear(x, weight), used = Linear(x, weight), activated = Tanh(x), twice = Linear(x, weight);
+  const Variable other = Tanh(used);
+  const void* memory = free.value().raw();
+  const Variable sums[] = {AddInto(x, free), AddInto(x, used), AddInto(x, activated), AddInto(twice, twice)};
+  EXPECT_EQ(sums[0].value().raw(), memory);
+  EXPECT_NE(sums[1].value().raw(), used.value().raw());
+  EXPECT_NE(sums[2].value().raw(), activated.value().raw());
+  EXPECT_NE(sums[3].value().raw(), twice.value().raw());
+  const Variable expected = Add(x, Linear(x, weight));
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(sums[0].value().At(i), expected.value().At(i));
+  EXPECT_DEATH(Tanh(free), "given its memory to a sum");
+  EXPECT_DEATH(free.value(), "given its memory to a sum");
+  tape.Backward(SumAll(Mul(sums[0], other)));
+  const Tensor dx = tape.Gradient(x), dw = tape.Gradient(weight);
+  Tape plain;
+  const Variable px = plain.Input(a.tensor()), pw = plain.Input(w.tensor());
+  const Variable pused = Linear(px, pw);
+  plain.Backward(SumAll(Mul(Add(px, Linear(px, pw)), Tanh(pused))));
+  for (int64_t i = 0; i < 6; ++i) EXPECT_DOUBLE_EQ(dx.At(i), plain.Gradient(px).At(i));
+  for (int64_t i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(dw.At(i), plain.Gradient(pw).At(i));
 }
 
 TEST(Tape, TheCounterOfAllocationsCounts) {

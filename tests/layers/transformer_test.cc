@@ -1,5 +1,7 @@
 #include "layers/transformer.h"
 
+#include <limits>
+
 #include "gmock/gmock.h"
 #include "layers/layer_check.h"
 #include "tests/layers/model_rig.h"
@@ -238,6 +240,35 @@ TEST(Transformer, TrainingModeWithoutDropoutComputesWhatInferenceDoes) {
   context.Begin(Tensor(), {});
   EXPECT_EQ(ToDoubles(rig.model->Encode(context, ids, sequences).value()), training);
   EXPECT_EQ(training.size(), 5u * 12u);
+}
+
+// Every op that writes a gradient where it first arrives writes all of it.
+TEST(Transformer, AFreshSlabMayHoldGarbage) {
+  for (const char* family : {"encoder_decoder", "decoder", "encoder"}) {
+    for (const char* place : {"pre", "post"}) {
+      TransformerConfig c = SmallConfig(family);
+      c.norm_place = place;
+      c.positions = "learned";
+      c.max_positions = 16;  // more than are used
+      const ModelRig rig(c, {.dtype = DType::kF32});
+      const std::vector<Sequence> sequences = {{0, 2, 0, 0}, {2, 3, 0, 1}};
+      const std::vector<int32_t> ids = {1, 2, 3, 4, 5}, classes = {0, 2};
+      const ModelInput input{ids, sequences, ids, sequences, std::string(family) == "encoder" ? classes : ids};
+      const auto gradients = [&](bool is_fresh, double start) {
+        const Slab slab(DType::kF32, rig.parameters.slab_size());
+        for (const ParameterInfo& info : rig.parameters.list()) {
+          const Tensor part = Parameters::In(slab.tensor(), info);
+          for (int64_t i = 0; i < part.elements(); ++i) part.Set(i, start);
+        }
+        Context context(rig.parameters);
+        context.Begin(slab.tensor(), RandomKey{1}, is_fresh);
+        context.tape().Backward(rig.model->Loss(context, input, 0).loss);
+        if (is_fresh) context.ZeroRest();
+        return ToDoubles(slab.tensor());
+      };
+      EXPECT_EQ(gradients(true, std::numeric_limits<double>::quiet_NaN()), gradients(false, 0)) << family << " " << place;
+    }
+  }
 }
 
 TEST(Transformer, DropoutIsOffInInference) {
