@@ -13,6 +13,11 @@ namespace {
 using kernels::Gemm;
 using kernels::Trans;
 
+// Logits that LinearCrossEntropy holds for its backward pass, at most; beyond it computes them a second time.
+constexpr int64_t kMaxLogitBytes = 128 << 20;
+// And then in chunks of about so many.
+constexpr int64_t kChunkElements = int64_t{1} << 22;
+
 // What both ops need of a row of logits, and where it goes. Memory is the tape's.
 struct RowResults {
   double* losses;   // [N]
@@ -105,48 +110,60 @@ CrossEntropyResult LinearCrossEntropy(Variable x, Variable weight, Variable bias
   op.Flops(flops, flops * (x.requires_grad() + weight.requires_grad()));
   Variable loss = op.Output(DType::kF64, {});
   const RowResults results = AllocateResults(op.tape(), rows);
-  // With a gradient to come, all logits are held, else those of a chunk of rows. A row's bits are the same (f32 products do not
-  // depend on the number of rows).
-  constexpr int64_t kChunkElements = int64_t{1} << 22;
-  const bool keep = op.needs_backward();
+  const absl::Span<const int32_t> ids = op.tape().Copy(targets);
+  // With a gradient to come, the logits become their own gradient and are held, if they are not too many. Else those of some
+  // rows at a time are computed, in backward once more. A row's bits are the same: f32 products do not depend on the number of
+  // rows.
+  const bool training = op.needs_backward();
+  const bool keep = training && rows * classes * DTypeSize(x.dtype()) <= kMaxLogitBytes;
   const int64_t chunk =
       keep ? rows : std::min(rows, std::clamp<int64_t>(kChunkElements / std::max<int64_t>(classes, 1), 64, 256));
   const Tensor logits = op.tape().Allocate(x.dtype(), {chunk, classes});
-  DispatchFloat("linear_cross_entropy", x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    kernels::GemmOptions<T> gemm;
-    if (bias.defined()) gemm.bias = bias.value().data<T>();
-    T* const ps = logits.data<T>();
-    for (int64_t start = 0; start < rows; start += chunk) {
-      const int64_t n = std::min(chunk, rows - start);
+  // Rows start .. start + n - 1: their losses, and with `gradient` p - q in `logits`.
+  const auto rows_of_loss = [=](int64_t start, int64_t n, bool gradient) {
+    DispatchFloat("linear_cross_entropy", x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      kernels::GemmOptions<T> gemm;
+      if (bias.defined()) gemm.bias = bias.value().data<T>();
+      T* const ps = logits.data<T>();
       Gemm(Trans::kNo, Trans::kYes, n, classes, width, x.value().data<T>() + start * width, width, weight.value().data<T>(),
            width, ps, classes, gemm);
       ForRows(n, classes, [&](int64_t first, int64_t count) {
-        kernels::CrossEntropyRows(ps + first * classes, classes, targets.data() + start + first, options.ignore, count, classes,
-                                  options.smoothing, keep, results.losses + start + first, results.argmax + start + first);
+        kernels::CrossEntropyRows(ps + first * classes, classes, ids.data() + start + first, options.ignore, count, classes,
+                                  options.smoothing, gradient, results.losses + start + first, results.argmax + start + first);
       });
-    }
-  });
+    });
+  };
+  for (int64_t start = 0; start < rows; start += chunk) rows_of_loss(start, std::min(chunk, rows - start), keep);
+  op.Flops(2.0 * static_cast<double>(rows * classes * width), (keep ? 4.0 : 6.0) * static_cast<double>(rows * classes * width));
   op.Backward([=](Gradients& g) {
     const double upstream = *g.Of(loss).data<double>();
     DispatchFloat("linear_cross_entropy", x.dtype(), [&](auto zero) {
       using T = decltype(zero);
+      const Gradients::Sink dx = g.Onto(x), dw = g.Onto(weight);
+      const Tensor db = g.Into(bias);
       T* const ps = logits.data<T>();  // p - q: the gradient of the logits
-      if (upstream != 1) {             // in place: a backward function runs once
-        ForRows(rows, classes, [&](int64_t first, int64_t count) {
-          kernels::Scale(static_cast<T>(upstream), ps + first * classes, ps + first * classes, count * classes);
-        });
+      for (int64_t start = 0; start < rows; start += chunk) {
+        const int64_t n = std::min(chunk, rows - start);
+        if (!keep) rows_of_loss(start, n, true);
+        if (upstream != 1) {  // in place: a backward function runs once
+          ForRows(n, classes, [&](int64_t first, int64_t count) {
+            kernels::Scale(static_cast<T>(upstream), ps + first * classes, ps + first * classes, count * classes);
+          });
+        }
+        kernels::GemmOptions<T> gemm;
+        if (dx.defined()) {
+          gemm.accumulate = dx.add;
+          Gemm(Trans::kNo, Trans::kNo, n, width, classes, ps, classes, weight.value().data<T>(), width,
+               dx.grad.data<T>() + start * width, width, gemm);
+        }
+        if (dw.defined()) {
+          gemm.accumulate = dw.add || start > 0;
+          Gemm(Trans::kYes, Trans::kNo, classes, width, n, ps, classes, x.value().data<T>() + start * width, width,
+               dw.grad.data<T>(), width, gemm);
+        }
+        if (db.defined()) AddColumnSums(ps, n, classes, db.data<T>());
       }
-      kernels::GemmOptions<T> add;
-      add.accumulate = true;
-      if (Tensor dx = g.Into(x); dx.defined()) {
-        Gemm(Trans::kNo, Trans::kNo, rows, width, classes, ps, classes, weight.value().data<T>(), width, dx.data<T>(), width,
-             add);
-      }
-      if (Tensor dw = g.Into(weight); dw.defined()) {
-        Gemm(Trans::kYes, Trans::kNo, classes, width, rows, ps, classes, x.value().data<T>(), width, dw.data<T>(), width, add);
-      }
-      if (Tensor db = g.Into(bias); db.defined()) AddColumnSums(ps, rows, classes, db.data<T>());
     });
   });
   return Collect(loss, results, targets, options.ignore);

@@ -209,6 +209,36 @@ TEST(LinearCrossEntropyTest, InferenceDoesNotHoldTheLogits) {
   EXPECT_LT(tape.memory(), rows * classes * 4 / 2);
 }
 
+TEST(LinearCrossEntropyTest, TooManyLogitsToHoldAreComputedTwice) {
+  const int64_t rows = 340, classes = 100'000, width = 2;  // 136 MB of logits
+  const Numbers x(DType::kF32, {rows, width}, 1), w(DType::kF32, {classes, width}, 2), b(DType::kF32, {classes}, 3);
+  const std::vector<int32_t> targets = RandomTargets(rows, classes, 4);
+  Tape tape;
+  const Variable vx = tape.Input(x), vw = tape.Input(w), vb = tape.Input(b);
+  const CrossEntropyResult result = LinearCrossEntropy(vx, vw, vb, targets);
+  tape.Backward(result.loss, Numbers(DType::kF64, {}, std::vector<double>{0.5}));
+  EXPECT_LT(tape.memory(), rows * classes * 4 / 2);
+  Tape forward(Tape::Mode::kInference);
+  const auto inference = LinearCrossEntropy(forward.Constant(x), forward.Constant(w), forward.Constant(b), targets);
+  EXPECT_EQ(result.loss.value().At(0), inference.loss.value().At(0));
+  // Against the rows in two halves, whose logits are held. A row of dx is the same sum; dw and db add two sums of 170 terms
+  // p - q, at most 1 each, times |x| < 5: rounding of some 340 * 5 * 2^-24.
+  std::vector<double> dx, dw(classes * width), db(classes);
+  for (int64_t first : {int64_t{0}, rows / 2}) {
+    Tape half;
+    const Variable hx = half.Input(x.tensor().Rows(first, rows / 2)), hw = half.Input(w), hb = half.Input(b);
+    const auto part = LinearCrossEntropy(hx, hw, hb, absl::MakeConstSpan(targets).subspan(first, rows / 2));
+    half.Backward(part.loss, Numbers(DType::kF64, {}, std::vector<double>{0.5}));
+    const std::vector<double> rows_dx = ToDoubles(half.Gradient(hx)), part_dw = ToDoubles(half.Gradient(hw));
+    dx.insert(dx.end(), rows_dx.begin(), rows_dx.end());
+    for (int64_t i = 0; i < classes * width; ++i) dw[i] += part_dw[i];
+    for (int64_t i = 0; i < classes; ++i) db[i] += half.Gradient(hb).At(i);
+  }
+  EXPECT_EQ(ToDoubles(tape.Gradient(vx)), dx);
+  EXPECT_LE(LargestDifference(ToDoubles(tape.Gradient(vw)), dw), 1e-4);
+  EXPECT_LE(LargestDifference(ToDoubles(tape.Gradient(vb)), db), 1e-4);
+}
+
 TEST(LinearCrossEntropyTest, SinglePrecisionMatchesDouble) {
   const Pass f32 = RunLinear(DType::kF32, true, Tape::Mode::kTraining, 200, 40, 65);
   const Pass f64 = RunLinear(DType::kF64, true, Tape::Mode::kTraining, 200, 40, 65);
