@@ -1,8 +1,8 @@
 #include "autograd/arena.h"
 
 #include <algorithm>
-#include <new>
 
+#include "autograd/base/block.h"
 #include "autograd/base/check.h"
 
 namespace weft {
@@ -15,13 +15,13 @@ int64_t RoundUp(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + Arena::kA
 }  // namespace
 
 Arena::~Arena() {
-  for (const Block& block : blocks_) ::operator delete (block.data, std::align_val_t{kAlignment});
+  for (const Block& block : blocks_) FreeBlock(block.data, block.size);
 }
 
 void Arena::AddBlock(int64_t at_least) {
   // Doubling keeps the number of blocks, and so the cost of a growing step, logarithmic.
   const int64_t size = RoundUp(std::max({at_least, capacity_, kFirstBlock}));
-  blocks_.push_back({static_cast<char*>(::operator new (size, std::align_val_t{kAlignment})), size});
+  blocks_.push_back({static_cast<char*>(AllocateBlock(size)), size});
   capacity_ += size;
   offset_ = 0;
 }
@@ -40,7 +40,7 @@ void Arena::Reset() {
   if (blocks_.size() > 1) {
     // One block of what the step used, not of what was held: doubling may have held twice as much.
     const int64_t size = used_;
-    for (const Block& block : blocks_) ::operator delete (block.data, std::align_val_t{kAlignment});
+    for (const Block& block : blocks_) FreeBlock(block.data, block.size);
     blocks_.clear();
     capacity_ = 0;
     AddBlock(size);

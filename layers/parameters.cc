@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
 
+#include "autograd/base/block.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/random.h"
 
@@ -12,7 +12,6 @@ namespace weft {
 namespace {
 
 constexpr int64_t kAlignElements = 16;  // 64 bytes of f32
-constexpr std::align_val_t kAlignBytes{64};
 
 void Initialise(const Tensor& value, const Init& init, RandomKey key) {
   constexpr int64_t kTile = 4096;
@@ -31,14 +30,16 @@ void Initialise(const Tensor& value, const Init& init, RandomKey key) {
 
 Init Init::Xavier(int64_t in, int64_t out) { return Uniform(std::sqrt(6.0 / static_cast<double>(in + out))); }
 
-Slab::Slab(DType dtype, int64_t elements) {
-  const int64_t bytes = std::max<int64_t>(elements * DTypeSize(dtype), 1);
-  tensor_ = Tensor(::operator new(bytes, kAlignBytes), dtype, {elements});
+namespace {
+int64_t SlabBytes(DType dtype, int64_t elements) { return std::max<int64_t>(elements * DTypeSize(dtype), 1); }
+}  // namespace
+
+Slab::Slab(DType dtype, int64_t elements) : tensor_(AllocateBlock(SlabBytes(dtype, elements)), dtype, {elements}) {
   tensor_.Zero();
 }
 
 Slab::~Slab() {
-  if (tensor_.defined()) ::operator delete(tensor_.raw(), kAlignBytes);
+  if (tensor_.defined()) FreeBlock(tensor_.raw(), SlabBytes(tensor_.dtype(), tensor_.elements()));
 }
 
 ParameterRef Parameters::Declare(std::vector<ParameterInfo> members, absl::string_view handle_name) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 
+#include "autograd/base/block.h"
 #include "autograd/base/check.h"
 
 namespace weft::kernels {
@@ -19,8 +19,8 @@ ScratchPool::ScratchPool() {
 }
 
 ScratchPool::~ScratchPool() {
-  for (const std::vector<void*>& list : free_) {
-    for (void* data : list) std::free(data);
+  for (int size_class = 0; size_class < kSizeClasses; ++size_class) {
+    for (void* data : free_[size_class]) FreeBlock(data, int64_t{1} << size_class);
   }
 }
 
@@ -39,9 +39,7 @@ ScratchPool::Block ScratchPool::Acquire(int64_t bytes) {
     }
     ++blocks_;
   }
-  void* data = std::aligned_alloc(64, size);
-  WEFT_CHECK(data != nullptr) << "out of memory: scratch of " << bytes << " bytes";
-  return Block(this, data, size_class);
+  return Block(this, AllocateBlock(static_cast<int64_t>(size)), size_class);
 }
 
 void ScratchPool::Release(void* data, int size_class) {
