@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The PyTorch side of tools/bench: training steps of the models of `weft bench` (tools/benchmarks/models.cc), as a PyTorch user would write them.
+"""The PyTorch side of tools/bench: training steps of the models of `weft bench` (tools/benchmarks/models.cc), as a PyTorch
+user would write them.
 
-A step is the same work: gradients cleared, forward, backward, clipping to norm 1, AdamW; f32, no dropout. Attention is PyTorch's fused
-scaled_dot_product_attention, the optimizer its fused AdamW; --compile adds torch.compile. Sequences of unequal length are padded to the longest, as usual
-in PyTorch; padded keys are masked and padded targets do not count. Shape letters: B batch, T time, D width, H heads, V vocabulary.
+A step is the same work: gradients cleared, forward, backward, clipping to norm 1, AdamW; f32, no dropout. Attention is
+PyTorch's fused scaled_dot_product_attention, the optimizer its fused AdamW; --compile adds torch.compile. Sequences of unequal
+length are padded to the longest, as usual in PyTorch; padded keys are masked and padded targets do not count. Shape letters:
+B batch, T time, D width.
 
-Prints one JSON object: median and least time of a step in ms, real target tokens, parameters, peak memory of the process in MB (2^20 bytes).
+Prints one JSON object: median and least time of a step in ms, real target tokens, parameters, peak memory of the process in MB
+(2^20 bytes).
 """
 
 import argparse
@@ -92,7 +95,10 @@ class Layer(nn.Module):
             self.cross_attention = CrossAttention(suite)
         self.feed_norm = nn.LayerNorm(suite.width, bias=suite.bias)
         self.feed_forward = nn.Sequential(
-            nn.Linear(suite.width, 4 * suite.width, bias=suite.bias), nn.GELU(), nn.Linear(4 * suite.width, suite.width, bias=suite.bias))
+            nn.Linear(suite.width, 4 * suite.width, bias=suite.bias),
+            nn.GELU(),
+            nn.Linear(4 * suite.width, suite.width, bias=suite.bias),
+        )
 
     def forward(self, x, visible=None, memory=None, memory_visible=None):
         x = x + self.self_attention(self.self_norm(x), self.causal, visible)
@@ -133,7 +139,8 @@ class LanguageModel(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """Sinusoidal positions; one embedding for source, target and output; label smoothing 0.1. Returns the mean loss of a real label."""
+    """Sinusoidal positions; one embedding for source, target and output. Returns the mean loss of a real
+    label, smoothed by 0.1."""
 
     def __init__(self, suite):
         super().__init__()

@@ -1,7 +1,9 @@
-"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps of both in turns, writes one table.
+"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps of both in turns, writes
+one table.
 
-Each measurement is a process of its own (`weft bench --suite NAME` or tools/bench_peer.py), so that peak memory can be told apart. Within a round the
-sides follow each other suite by suite; slow changes of the machine's speed then meet all of them alike. Needs Python's standard library only.
+Each measurement is a process of its own (`weft bench --suite NAME` or tools/bench_peer.py), so that peak memory can be told
+apart. Within a round the sides follow each other suite by suite; slow changes of the machine's speed then meet all of them
+alike. Needs Python's standard library only.
 """
 
 import argparse
@@ -34,10 +36,13 @@ class Failure(Exception):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="tools/bench", description="Times training steps of Weft and PyTorch on this machine, in turns, and prints one table. "
-        "Builds Weft, and installs PyTorch in build/bench-venv, where they are missing. Let nothing else run meanwhile.")
-    parser.add_argument("--suite", action="append", choices=SUITES, metavar="NAME", help=f"one of {', '.join(SUITES)}; repeatable (default: all)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="R", help="measurements of each, whose median counts (default: %(default)s)")
+        prog="tools/bench",
+        description="Times training steps of Weft and PyTorch on this machine, in turns, and prints one table. Builds Weft and "
+        "installs PyTorch in build/bench-venv, where they are missing. Let nothing else run meanwhile.")
+    parser.add_argument("--suite", action="append", choices=SUITES, metavar="NAME",
+                        help=f"one of {', '.join(SUITES)}; repeatable (default: all)")
+    parser.add_argument("--rounds", type=int, default=3, metavar="R",
+                        help="measurements of each, whose median counts (default: %(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="of both sides (default: one for each core)")
     parser.add_argument("--simd", choices=["avx2"], help="let neither side use more, to stand in for a machine without AVX-512")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
@@ -137,7 +142,9 @@ def describe_machine(options):
     flags = field_of("/proc/cpuinfo", "flags").split()
     names = {"avx512f": "AVX-512", "avx2": "AVX2", "sse4_1": "SSE4"}
     best = next((name for flag, name in names.items() if flag in flags), platform.machine())
-    processor = field_of("/proc/cpuinfo", "model name") or output_of("lscpu").partition("Model name:")[2].partition("\n")[0].strip()
+    processor = field_of("/proc/cpuinfo", "model name")
+    if not processor:
+        processor = output_of("lscpu").partition("Model name:")[2].partition("\n")[0].strip()
     model = "/".join(field_of("/proc/cpuinfo", name) for name in ("cpu family", "model", "stepping"))
     return {
         "processor": f"{processor or platform.machine()}" + (f" (family/model/stepping {model})" if model.strip("/") else ""),
@@ -211,9 +218,11 @@ def measure_all(options):
                 first = first or line
                 for what in ("parameters", "tokens", "threads"):
                     if line[what] != first[what]:
-                        raise Failure(f"suite {suite}: {first[what]} {what} in Weft, {line[what]} in PyTorch: not the same work")
+                        raise Failure(f"suite {suite}: {first[what]} {what} in Weft, {line[what]} in PyTorch: not the same "
+                                      "work")
                 runs.append({"round": number, "side": side, **line})
-                print(f"round {number}/{options.rounds}  {suite:<14} {side:<8} {line['median_ms']:10.3f} ms", file=sys.stderr, flush=True)
+                print(f"round {number}/{options.rounds}  {suite:<14} {side:<8} {line['median_ms']:10.3f} ms", file=sys.stderr,
+                      flush=True)
     return runs
 
 
@@ -275,8 +284,11 @@ def markdown_table(table):
 
 def text_table(table):
     widths = [max(map(len, column)) for column in zip(*table)]
-    lines = ([cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))] for line in table)
-    return "".join("  ".join(line).rstrip() + "\n" for line in lines)
+    text = ""
+    for name, *values in table:
+        cells = [name.ljust(widths[0])] + [value.rjust(width) for value, width in zip(values, widths[1:])]
+        text += "  ".join(cells) + "\n"
+    return text
 
 
 def warnings_of(report):
@@ -284,8 +296,8 @@ def warnings_of(report):
     if report["machine"]["load_at_start"] > MAX_LOAD:
         warnings.append(f"The machine was not idle at the start: a load average of {report['machine']['load_at_start']}.")
     if report["others_share"] > MAX_OTHERS:
-        warnings.append(f"Others took {report['others_share']:.0%} of the processor time meanwhile. This slows PyTorch more than Weft: measure again when "
-                        "the machine is idle.")
+        warnings.append(f"Others took {report['others_share']:.0%} of the processor time meanwhile. This slows PyTorch more "
+                        "than Weft: measure again when the machine is idle.")
     return warnings
 
 
@@ -293,10 +305,10 @@ def conditions(report):
     """Lines that say how the table came about."""
     machine = report["machine"]
     return [
-        f"Machine: {machine['processor']}, {machine['processors']} processors, {machine['memory_gb']} GB; {machine['instructions']}; "
-        f"Linux {machine['kernel']}",
-        f"Each side: {report['threads']} threads, f32; rounds, in turns: {report['rounds']}, of which the median; others took {report['others_share']:.1%} of the "
-        "processor time",
+        f"Machine: {machine['processor']}, {machine['processors']} processors, {machine['memory_gb']} GB; "
+        f"{machine['instructions']}; Linux {machine['kernel']}",
+        f"Each side: {report['threads']} threads, f32; rounds, in turns: {report['rounds']}, of which the median; others took "
+        f"{report['others_share']:.1%} of the processor time",
         f"Weft {report['weft']} (commit {report['commit'] or 'unknown'}), PyTorch {report['pytorch']}; {report['date']}",
         f"Command: {report['command']}",
     ]
@@ -312,7 +324,8 @@ def main(arguments):
     options = parse(arguments)
     machine = describe_machine(options)
     if machine["load_at_start"] > MAX_LOAD:
-        print(f"Warning: the machine is not idle (load average {machine['load_at_start']}); figures will be worse than they should be.", file=sys.stderr)
+        print(f"Warning: the machine is not idle (load average {machine['load_at_start']}); figures will be worse than they "
+              "should be.", file=sys.stderr)
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
     options.weft = pathlib.Path(options.weft).absolute() if options.weft else build_weft()

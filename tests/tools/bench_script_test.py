@@ -24,13 +24,16 @@ side = "weft" if "bench" in sys.argv else "compiled" if "--compile" in sys.argv 
 suite = sys.argv[sys.argv.index("--suite") + 1] if side == "weft" else sys.argv[2]
 calls = (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
 before = sum(call.startswith(side + " " + suite + " ") for call in calls)
-simd = [os.environ.get(name, "") for name in ("WEFT_SIMD", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")]
+caps = ("WEFT_SIMD", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS")
+simd = [os.environ.get(name, "") for name in caps]
 with open(folder / "calls", "a") as log:
     log.write(" ".join([side, suite, "simd=" + ",".join(simd), *sys.argv[1:]]) + "\\n")
 if side in os.environ.get("FAILS", ""):
     sys.exit("no such thing")
-line = dict(suite=suite, threads=2, tokens=256, steps=7, median_ms=dict(weft=[1, 9, 2], eager=[50, 4, 5], compiled=[3, 3.5, 30])[side][before],
-            parameters=int(os.environ.get("PARAMETERS", 100)) if side == "eager" else 100, peak_rss_mb=dict(weft=16, eager=700, compiled=1800)[side])
+times = dict(weft=[1, 9, 2], eager=[50, 4, 5], compiled=[3, 3.5, 30])
+line = dict(suite=suite, threads=2, tokens=256, steps=7, median_ms=times[side][before],
+            parameters=int(os.environ.get("PARAMETERS", 100)) if side == "eager" else 100,
+            peak_rss_mb=dict(weft=16, eager=700, compiled=1800)[side])
 line.update(dict(gflops=131.25, share=0.305) if side == "weft" else dict(version="9.8"))
 print(json.dumps(line))
 """
@@ -46,8 +49,9 @@ class BenchScriptTest(unittest.TestCase):
         self.stand_in.chmod(0o755)
 
     def run_bench(self, *arguments, **variables):
-        command = [ROOT / "tools/bench", "--weft", self.stand_in, "--python", self.stand_in, "--output", self.folder / "out", "--threads", "2"]
-        return subprocess.run([str(word) for word in command] + list(arguments), capture_output=True, text=True, env={**os.environ, **variables})
+        command = [ROOT / "tools/bench", "--weft", self.stand_in, "--python", self.stand_in, "--output", self.folder / "out",
+                   "--threads", "2", *arguments]
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **variables})
 
     def calls(self):
         return (self.folder / "calls").read_text().splitlines()
