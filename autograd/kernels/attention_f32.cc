@@ -114,12 +114,47 @@ namespace {
 
 HWY_INLINE int64_t WholeVectors(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// Rows [0, rows) of a matrix as the right side of a product, in place if its width allows, else packed into `scratch`.
-HWY_INLINE Right RightRows(const float* data, int64_t ld, int64_t rows, int64_t d, float* scratch) {
-  if (d % kLanes == 0) return DirectRight(data, ld);
-  PackB(d, rows, data, ld, scratch);
-  return PackedRight(scratch, rows);
+// Asks for rows that are needed soon: they lie too far apart for the processor to see a pattern.
+HWY_INLINE void PrefetchRows(const float* x, int64_t ld, int64_t rows, int64_t d) {
+  if (x == nullptr) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t j = 0; j < d; j += 16) hwy::Prefetch(x + r * ld + j);
+  }
 }
+
+// Packs rows [0, n) as columns, for scores.
+HWY_INLINE void PackColumns(const float* x, int64_t ld, int64_t n, int64_t d, float* packed) {
+  PrefetchRows(x, ld, std::min(n, kKeyTile), d);
+  for (int64_t j = 0; j < n; j += kKeyTile) {
+    if (j + kKeyTile < n) PrefetchRows(x + (j + kKeyTile) * ld, ld, std::min(n - j - kKeyTile, kKeyTile), d);
+    PackTransposedB(std::min(n - j, kKeyTile), d, x + j * ld, ld, packed + j * d);
+  }
+}
+
+// The rows of a matrix, by tiles of kKeyTile, as right sides of products. A single tile is used in place if its width allows.
+// Others are packed: rows of whole projections lie so far apart that those of a tile compete for a few sets of the first-level
+// cache. A product's bits are the same.
+class RightTiles {
+ public:
+  static int64_t Scratch(int64_t rows, int64_t d) { return rows * PackedColumns(d); }
+
+  HWY_INLINE RightTiles(const float* data, int64_t ld, int64_t rows, int64_t d, bool again, float* scratch)
+      : data_(data), packed_(scratch), ld_(ld), rows_(rows), d_(d), in_place_(!again && d % kLanes == 0) {
+    for (int64_t r = 0; r < rows && !in_place_; r += kKeyTile) {
+      PackB(d, std::min(kKeyTile, rows - r), data + r * ld, ld, scratch + r * PackedColumns(d));
+    }
+  }
+  // The tile from `row` on, a multiple of kKeyTile.
+  HWY_INLINE Right At(int64_t row) const {
+    if (in_place_) return DirectRight(data_ + row * ld_, ld_);
+    return PackedRight(packed_ + row * PackedColumns(d_), std::min(kKeyTile, rows_ - row));
+  }
+
+ private:
+  const float *data_, *packed_;
+  int64_t ld_, rows_, d_;
+  bool in_place_;
+};
 
 // The band of tile[rows, kKeyTile] = a[rows, d] times columns from j on of a whole sequence's packed keys, in whole vectors.
 HWY_INLINE void ScoreBand(const float* a, int64_t lda, const Band& band, int64_t d, const float* packed, int64_t keys,
@@ -274,11 +309,14 @@ void ForwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t hea
   log_sum_exp += s.query_start * args.shape.heads + head;
 
   const int64_t packed_keys = (PackedColumns(key_count) * d + 15) / 16 * 16;
-  Scratch<float, 65536> scratch(kQueryTile * kKeyTile + packed_keys + kKeyTile * PackedColumns(d));
+  Scratch<float, 65536> scratch(kQueryTile * kKeyTile + packed_keys + RightTiles::Scratch(key_count, d));
   float* tile = scratch.data();
   float* keys = tile + kQueryTile * kKeyTile;
   float* value_panels = keys + packed_keys;
-  PackTransposedB(key_count, d, x.k, args.ldk, keys);
+  PackColumns(x.k, args.ldk, key_count, d, keys);
+  PrefetchRows(x.v, args.ldv, std::min(key_count, kKeyTile), d);
+  const bool again = key_count > kKeyTile;  // whether tiles of values are read more than once or twice
+  const RightTiles value_rows(x.v, args.ldv, key_count, d, again, value_panels);
 
   for (int64_t i0 = 0; i0 < s.query_length; i0 += kQueryTile) {
     const QueryTile queries(x, i0);
@@ -289,7 +327,7 @@ void ForwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t hea
     for (int64_t j0 = 0; j0 < queries.last(); j0 += kKeyTile) {
       const int64_t columns = std::min(kKeyTile, queries.last() - j0);
       const float* values = x.v + j0 * args.ldv;
-      const Right right = RightRows(values, args.ldv, columns, d, value_panels);
+      const Right right = value_rows.At(j0);
       ForBands(queries, j0, columns, [&](const Band& band) HWY_ATTR {
         ScoreBand(q, args.ldq, band, d, keys, key_count, j0, tile);
         for (int64_t r = 0; weights != nullptr && r < band.rows; ++r) {
@@ -368,13 +406,14 @@ HWY_INLINE void BackwardBand(float* weights, float* gradients, const Band& band,
 // start at the first query that sees any of them.
 HWY_INLINE void AddTransposed(const QueryTile& queries, int64_t j0, int64_t columns, int64_t d, const float* tile,
                               const Right& right, float* c, int64_t ldc) {
-  const bool skip = queries.visible[0] - j0 < columns && d % kLanes == 0;
+  // Where there are panels of both widths, rows cannot be skipped in both by one offset.
+  const bool skip = queries.visible[0] - j0 < columns && (d % kPanel == 0 || right.wide_stride == right.narrow_stride);
   const int64_t step = skip ? kBand : columns;
   int64_t row = 0;
   for (int64_t j = 0; j < columns; j += step) {
     while (skip && row < queries.rows && queries.visible[row] - j0 <= j) ++row;
     Right rest = right;
-    if (row > 0) rest.data += row * right.wide_stride;  // read in place: both strides are the same
+    if (row > 0) rest.data += row * right.wide_stride;
     MultiplyPanels(std::min(step, columns - j), d, queries.rows - row, {Layout::kColumns, tile + row * kKeyTile + j, kKeyTile},
                    rest, {c + j * ldc, ldc, nullptr, true});
   }
@@ -388,17 +427,20 @@ void BackwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t kv
   const int64_t d = first.d, key_count = s.key_length;
   const float scale = static_cast<float>(shape.scale);
 
-  const int64_t packed_keys = (PackedColumns(key_count) * d + 15) / 16 * 16, panels = kKeyTile * PackedColumns(d);
-  Scratch<float, 65536> scratch(2 * (kQueryTile * kKeyTile + packed_keys) + 3 * panels);
+  const int64_t packed_keys = (PackedColumns(key_count) * d + 15) / 16 * 16;
+  Scratch<float, 65536> scratch(2 * (kQueryTile * kKeyTile + packed_keys + RightTiles::Scratch(kQueryTile, d)) +
+                                RightTiles::Scratch(key_count, d));
   float* weights = scratch.data();
   float* gradients = weights + kQueryTile * kKeyTile;
   float* keys = gradients + kQueryTile * kKeyTile;
   float* values = keys + packed_keys;
-  float* key_panels = values + packed_keys;
-  float* query_panels = key_panels + panels;
-  float* dout_panels = query_panels + panels;
-  PackTransposedB(key_count, d, first.k, args.ldk, keys);
-  PackTransposedB(key_count, d, first.v, args.ldv, values);
+  float* query_panels = values + packed_keys;
+  float* dout_panels = query_panels + RightTiles::Scratch(kQueryTile, d);
+  float* key_panels = dout_panels + RightTiles::Scratch(kQueryTile, d);
+  PackColumns(first.k, args.ldk, key_count, d, keys);
+  PackColumns(first.v, args.ldv, key_count, d, values);
+  const bool again = key_count > kKeyTile;
+  const RightTiles key_rows(first.k, args.ldk, key_count, d, again, key_panels);
 
   for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
     const HeadView x(args, sequence, head);
@@ -409,8 +451,10 @@ void BackwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t kv
       const float* q = x.q + i0 * args.ldq;
       const float* out = g.out + row0 * g.ldo + head * d;
       const float* dout = g.dout + row0 * g.lddo + head * d;
-      const Right query_rows = RightRows(q, args.ldq, rows, d, query_panels);
-      const Right dout_rows = RightRows(dout, g.lddo, rows, d, dout_panels);
+      const RightTiles query_rows(q, args.ldq, rows, d, again, query_panels);
+      const RightTiles dout_rows(dout, g.lddo, rows, d, again, dout_panels);
+      float* dq = g.dq == nullptr ? nullptr : g.dq + row0 * g.lddq + head * d;
+      PrefetchRows(dq, g.lddq, rows, d);
       float means[kQueryTile], log_sums[kQueryTile];
       for (int64_t r = 0; r < rows; ++r) {
         means[r] = DotOf(dout + r * g.lddo, out + r * g.ldo, d);
@@ -418,7 +462,10 @@ void BackwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t kv
       }
       for (int64_t j0 = 0; j0 < queries.last(); j0 += kKeyTile) {
         const int64_t columns = std::min(kKeyTile, queries.last() - j0);
-        const Right key_rows = g.dq == nullptr ? Right() : RightRows(x.k + j0 * args.ldk, args.ldk, columns, d, key_panels);
+        float* dk = g.dk == nullptr ? nullptr : g.dk + (s.key_start + j0) * g.lddk + kv_head * d;
+        float* dv = g.dv == nullptr ? nullptr : g.dv + (s.key_start + j0) * g.lddv + kv_head * d;
+        PrefetchRows(dk, g.lddk, columns, d);
+        PrefetchRows(dv, g.lddv, columns, d);
         if (queries.visible[0] - j0 < columns) {  // what bands leave out, AddTransposed may read
           std::fill_n(weights, rows * kKeyTile, 0.0f);
           std::fill_n(gradients, rows * kKeyTile, 0.0f);
@@ -436,18 +483,13 @@ void BackwardTask(const AttentionArgs<float>& args, int64_t sequence, int64_t kv
           for (int64_t r = band.row; r < band.row + band.rows; ++r) {
             if (queries.visible[r] == 1) std::fill_n(gradients + r * kKeyTile, WholeVectors(band.columns), 0.0f);
           }
-          if (g.dq != nullptr) {
-            MultiplyPanels(band.rows, d, band.columns, {Layout::kRows, gradients + band.row * kKeyTile, kKeyTile}, key_rows,
-                           {g.dq + (row0 + band.row) * g.lddq + head * d, g.lddq, nullptr, true});
+          if (dq != nullptr) {
+            MultiplyPanels(band.rows, d, band.columns, {Layout::kRows, gradients + band.row * kKeyTile, kKeyTile},
+                           key_rows.At(j0), {dq + band.row * g.lddq, g.lddq, nullptr, true});
           }
         });
-        const int64_t key_row = s.key_start + j0;
-        if (g.dk != nullptr) {
-          AddTransposed(queries, j0, columns, d, gradients, query_rows, g.dk + key_row * g.lddk + kv_head * d, g.lddk);
-        }
-        if (g.dv != nullptr) {
-          AddTransposed(queries, j0, columns, d, weights, dout_rows, g.dv + key_row * g.lddv + kv_head * d, g.lddv);
-        }
+        if (dk != nullptr) AddTransposed(queries, j0, columns, d, gradients, query_rows.At(0), dk, g.lddk);
+        if (dv != nullptr) AddTransposed(queries, j0, columns, d, weights, dout_rows.At(0), dv, g.lddv);
       }
     }
   }
