@@ -126,12 +126,38 @@ struct DoubleSum {
 // The larger of v and so_far; a NaN in v is passed over.
 HWY_INLINE VF MaxIgnoringNan(VF v, VF so_far) { return hn::IfThenElse(hn::Gt(v, so_far), v, so_far); }
 
-// Largest element of x[0, n) that is not NaN; -inf when there is none.
+// Largest element of x[0, n) that is not NaN; -inf when there is none. Four chains, since one would wait for itself.
 HWY_INLINE float MaxOf(const float* x, int64_t n) {
   const DF d;
-  VF most = hn::Set(d, -kInfinity);
-  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR { most = MaxIgnoringNan(Load(x + i, part, -kInfinity), most); });
-  return hn::GetLane(hn::MaxOfLanes(d, most));
+  const int64_t lanes = FloatLanes();
+  VF m0 = hn::Set(d, -kInfinity), m1 = m0, m2 = m0, m3 = m0;
+  int64_t start = 0;
+  for (; start + 4 * lanes <= n; start += 4 * lanes) {
+    m0 = MaxIgnoringNan(hn::LoadU(d, x + start), m0);
+    m1 = MaxIgnoringNan(hn::LoadU(d, x + start + lanes), m1);
+    m2 = MaxIgnoringNan(hn::LoadU(d, x + start + 2 * lanes), m2);
+    m3 = MaxIgnoringNan(hn::LoadU(d, x + start + 3 * lanes), m3);
+  }
+  ForEachVector(n - start,
+                [&](int64_t i, auto part) HWY_ATTR { m0 = MaxIgnoringNan(Load(x + start + i, part, -kInfinity), m0); });
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+}
+
+// Index of the first element that equals `value` (for NaN: the first NaN), or -1.
+HWY_INLINE int64_t FirstEqual(const float* x, float value, int64_t n) {
+  const VF v = hn::Set(DF(), value);
+  const bool nan = value != value;
+  const int64_t lanes = FloatLanes();
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VF e = Load(x + i, Whole{});
+    const int64_t found = hn::FindFirstTrue(DF(), nan ? hn::IsNaN(e) : hn::Eq(e, v));
+    if (found >= 0) return i + found;
+  }
+  for (; i < n; ++i) {
+    if (nan ? x[i] != x[i] : x[i] == value) return i;
+  }
+  return -1;
 }
 
 // What the two exponentials share: e^(x + low) = 2^n m with n = round(x / ln 2), m = e^r for r = x - n ln 2 + low in [-0.347,
