@@ -28,22 +28,7 @@ double DotF32(const float* a, const float* b, int64_t n) {
 
 float MaxF32(const float* x, int64_t n) { return MaxOf(x, n); }
 
-// Index of the first element that equals `value` (for NaN: the first NaN), or -1.
-int64_t FindF32(const float* x, float value, int64_t n) {
-  const VF v = hn::Set(DF(), value);
-  const bool nan = value != value;
-  const int64_t lanes = FloatLanes();
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const VF e = Load(x + i, Whole{});
-    const int64_t found = hn::FindFirstTrue(DF(), nan ? hn::IsNaN(e) : hn::Eq(e, v));
-    if (found >= 0) return i + found;
-  }
-  for (; i < n; ++i) {
-    if (nan ? x[i] != x[i] : x[i] == value) return i;
-  }
-  return -1;
-}
+int64_t FindF32(const float* x, float value, int64_t n) { return FirstEqual(x, value, n); }
 
 // A sum that is 0 as long as all is finite, and NaN for good from the first infinity or NaN on.
 bool AllFiniteF32(const float* x, int64_t n) {

@@ -28,7 +28,7 @@ void SoftmaxForwardF32(const float* x, float* y, int64_t rows, int64_t width) {
     const VF shift = hn::Set(d, ShiftOf(x, width));
     DoubleSum sum;
     ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
-      const VF e = Exp(hn::Sub(Load(x + i, part, -kInfinity), shift));
+      const VF e = ExpUpTo88(hn::Sub(Load(x + i, part, -kInfinity), shift));
       sum.Add(e);
       Store(e, y + i, part);
     });
@@ -56,7 +56,8 @@ void LogSoftmaxForwardF32(const float* x, float* y, int64_t rows, int64_t width)
   for (int64_t r = 0; r < rows; ++r, x += width, y += width) {
     const VF shift = hn::Set(d, ShiftOf(x, width));
     DoubleSum sum;
-    ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR { sum.Add(Exp(hn::Sub(Load(x + i, part, -kInfinity), shift))); });
+    ForEachVector(width,
+                  [&](int64_t i, auto part) HWY_ATTR { sum.Add(ExpUpTo88(hn::Sub(Load(x + i, part, -kInfinity), shift))); });
     const double total = sum.Total();
     const VF log_sum = hn::Set(d, total == 0 ? 0.0f : static_cast<float>(std::log(total)));
     ForEachVector(

@@ -35,7 +35,7 @@ struct Logistic {
 
 // From e = exp(-|x|), so that nothing overflows and small values keep their relative accuracy.
 HWY_INLINE Logistic StandardLogistic(VF x) {
-  const VF one = Const(1), e = Exp(hn::Neg(hn::Abs(x))), sum = hn::Add(one, e);
+  const VF one = Const(1), e = ExpUpTo88(hn::Neg(hn::Abs(x))), sum = hn::Add(one, e);
   const VF value = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), e, one), sum);
   return {value, hn::Div(e, hn::Mul(sum, sum))};
 }
@@ -61,15 +61,41 @@ HWY_INLINE Normal StandardNormal(VF x) {
   h = hn::MulAdd(h, u, Const(0.0808513806));
   h = hn::MulAdd(h, u, Const(0.167988234));
   h = hn::MulAdd(h, u, Const(0.234705169));
-  const VF e = Exp(hn::Mul(Const(-0.5), hn::Mul(a, a)));
+  // a^2 is about 100 where Phi(-a) leaves the normal floats: what its rounding loses would be 50 ulp of the exponential.
+#if HWY_NATIVE_FMA
+  const VF square = hn::Mul(a, a), rest = hn::MulSub(a, a, square);
+#else
+  const VF front = hn::And(a, hn::BitCast(DF(), hn::Set(hn::RebindToUnsigned<DF>(), 0xFFFFF000u)));  // 12 bits
+  const VF square = hn::Mul(front, front), rest = hn::Mul(hn::Sub(a, front), hn::Add(a, front));
+#endif
+  const VF e = ExpUpTo88(hn::Mul(Const(-0.5), square), hn::Mul(Const(-0.5), rest));
   const VF tail = hn::Mul(e, hn::Mul(t, h));
   return {hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), tail, hn::Sub(one, tail)), hn::Mul(e, Const(kInvSqrtTwoPi))};
 }
 
-// 0.5 (1 + tanh(u)) = sigmoid(2 u), with u as in the header.
-HWY_INLINE Logistic GeluTanhGate(VF x) {
-  const VF inner = hn::MulAdd(hn::Mul(Const(kCubic), x), hn::Mul(x, x), x);
-  return StandardLogistic(hn::Mul(Const(2 * kSqrtTwoOverPi), inner));
+// Functions whose slope shares most of its work with the value. Unused halves cost nothing once inlined.
+struct Sloped {
+  VF value, slope;
+};
+
+HWY_INLINE Sloped GeluOf(VF x) {
+  const Normal normal = StandardNormal(x);
+  return {hn::Mul(x, normal.distribution), hn::MulAdd(x, normal.density, normal.distribution)};
+}
+
+// 0.5 (1 + tanh(u)) = sigmoid(2 u), with u as in the header. The gate is exactly 0 or 1 beyond kFlat.
+HWY_INLINE Sloped GeluTanhOf(VF x) {
+  const VF flat = Const(kFlat);
+  const VF v = hn::IfThenElse(hn::Gt(x, flat), flat, hn::IfThenElse(hn::Lt(x, hn::Neg(flat)), hn::Neg(flat), x));
+  const VF square = hn::Mul(v, v), inner = hn::MulAdd(hn::Mul(Const(kCubic), v), square, v);
+  const Logistic gate = StandardLogistic(hn::Mul(Const(2 * kSqrtTwoOverPi), inner));
+  const VF twice_du = hn::MulAdd(Const(6 * kSqrtTwoOverPi * kCubic), square, Const(2 * kSqrtTwoOverPi));
+  return {hn::Mul(x, gate.value), hn::MulAdd(hn::Mul(v, twice_du), gate.slope, gate.value)};
+}
+
+HWY_INLINE Sloped SiluOf(VF x) {
+  const Logistic s = StandardLogistic(x);
+  return {hn::Mul(x, s.value), hn::MulAdd(x, s.slope, s.value)};
 }
 
 template <class F>
@@ -96,15 +122,36 @@ void ForwardF32(Unary function, const float* x, float* y, int64_t n) {
     case Unary::kRelu:
       return Map(x, y, n, [](VF v) HWY_ATTR { return hn::IfThenZeroElse(hn::Le(v, hn::Zero(DF())), v); });
     case Unary::kGelu:
-      return Map(x, y, n, [](VF v) HWY_ATTR { return hn::Mul(v, StandardNormal(v).distribution); });
+      return Map(x, y, n, [](VF v) HWY_ATTR { return GeluOf(v).value; });
     case Unary::kGeluTanh:
-      return Map(x, y, n, [](VF v) HWY_ATTR { return hn::Mul(v, GeluTanhGate(v).value); });
+      return Map(x, y, n, [](VF v) HWY_ATTR { return GeluTanhOf(v).value; });
     case Unary::kSilu:
-      return Map(x, y, n, [](VF v) HWY_ATTR { return hn::Mul(v, StandardLogistic(v).value); });
+      return Map(x, y, n, [](VF v) HWY_ATTR { return SiluOf(v).value; });
   }
 }
 
-// dx += dy f(s), s either x or y; nothing where dy is 0, also where f is infinite.
+template <class F>
+HWY_INLINE void MapWithSlope(const float* x, float* y, float* slope, int64_t n, const F& f) {
+  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
+    const Sloped both = f(Load(x + i, part));
+    Store(both.value, y + i, part);
+    Store(both.slope, slope + i, part);
+  });
+}
+
+// REQUIRES: function reads its slope.
+void ForwardWithSlopeF32(Unary function, const float* x, float* y, float* slope, int64_t n) {
+  switch (function) {
+    case Unary::kGelu:
+      return MapWithSlope(x, y, slope, n, [](VF v) HWY_ATTR { return GeluOf(v); });
+    case Unary::kGeluTanh:
+      return MapWithSlope(x, y, slope, n, [](VF v) HWY_ATTR { return GeluTanhOf(v); });
+    default:
+      return MapWithSlope(x, y, slope, n, [](VF v) HWY_ATTR { return SiluOf(v); });
+  }
+}
+
+// dx += dy f(s), s being x, y or the slope; nothing where dy is 0, also where f is infinite.
 template <class F>
 HWY_INLINE void AddSlope(const float* s, const float* dy, float* dx, int64_t n, const F& f) {
   ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
@@ -123,48 +170,31 @@ HWY_INLINE void AddQuotient(float factor, const float* s, const float* dy, float
   });
 }
 
-HWY_INLINE VF GeluTanhSlope(VF v) {
-  const VF flat = Const(kFlat);
-  v = hn::IfThenElse(hn::Gt(v, flat), flat, hn::IfThenElse(hn::Lt(v, hn::Neg(flat)), hn::Neg(flat), v));
-  const Logistic gate = GeluTanhGate(v);
-  // d(2 u)/dx
-  const VF du = hn::MulAdd(Const(6 * kSqrtTwoOverPi * kCubic), hn::Mul(v, v), Const(2 * kSqrtTwoOverPi));
-  return hn::MulAdd(hn::Mul(v, du), gate.slope, gate.value);
-}
-
-void BackwardF32(Unary function, const float* x, const float* y, const float* dy, float* dx, int64_t n) {
+void BackwardF32(Unary function, const float* s, const float* dy, float* dx, int64_t n) {
   switch (function) {
     case Unary::kNeg:
       return AddSlope(dy, dy, dx, n, [](VF) HWY_ATTR { return Const(-1); });
     case Unary::kExp:
-      return AddSlope(y, dy, dx, n, [](VF v) HWY_ATTR { return v; });
+      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
     case Unary::kLog:
-      return AddQuotient(1, x, dy, dx, n);
+      return AddQuotient(1, s, dy, dx, n);
     case Unary::kSqrt:
-      return AddQuotient(2, y, dy, dx, n);
+      return AddQuotient(2, s, dy, dx, n);
     case Unary::kSquare:
-      return AddSlope(x, dy, dx, n, [](VF v) HWY_ATTR { return hn::Add(v, v); });
+      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Add(v, v); });
     case Unary::kTanh:
-      return AddSlope(y, dy, dx, n, [](VF v) HWY_ATTR { return hn::NegMulAdd(v, v, Const(1)); });
+      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::NegMulAdd(v, v, Const(1)); });
     case Unary::kSigmoid:
-      return AddSlope(y, dy, dx, n, [](VF v) HWY_ATTR { return hn::Mul(v, hn::Sub(Const(1), v)); });
+      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Mul(v, hn::Sub(Const(1), v)); });
     case Unary::kRelu:
       return ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
-        const VF g = hn::IfThenZeroElse(hn::Le(Load(x + i, part), hn::Zero(DF())), Load(dy + i, part));
+        const VF g = hn::IfThenZeroElse(hn::Le(Load(s + i, part), hn::Zero(DF())), Load(dy + i, part));
         Store(hn::Add(Load(dx + i, part), g), dx + i, part);
       });
     case Unary::kGelu:
-      return AddSlope(x, dy, dx, n, [](VF v) HWY_ATTR {
-        const Normal normal = StandardNormal(v);
-        return hn::MulAdd(v, normal.density, normal.distribution);
-      });
     case Unary::kGeluTanh:
-      return AddSlope(x, dy, dx, n, [](VF v) HWY_ATTR { return GeluTanhSlope(v); });
     case Unary::kSilu:
-      return AddSlope(x, dy, dx, n, [](VF v) HWY_ATTR {
-        const Logistic s = StandardLogistic(v);
-        return hn::MulAdd(v, s.slope, s.value);
-      });
+      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
   }
 }
 
@@ -176,9 +206,12 @@ HWY_AFTER_NAMESPACE();
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/base/check.h"
+
 namespace weft::kernels {
 namespace {
 HWY_EXPORT(ForwardF32);
+HWY_EXPORT(ForwardWithSlopeF32);
 HWY_EXPORT(BackwardF32);
 
 double SigmoidOf(double x) {
@@ -218,7 +251,18 @@ double Value(Unary function, double x) {
   return 0;
 }
 
-// dy f'(s), s being x or y as the header lists.
+// f'(x) of the functions that read their slope.
+double Slope(Unary function, double x) {
+  if (function == Unary::kGelu) return NormalDistribution(x) + x * kInvSqrtTwoPi * std::exp(-0.5 * x * x);
+  if (function == Unary::kGeluTanh) {
+    const double v = std::clamp(x, -kFlat, kFlat), gate = GateOf(v);
+    return gate + v * gate * (1 - gate) * 2 * kSqrtTwoOverPi * (1 + 3 * kCubic * v * v);
+  }
+  const double gate = SigmoidOf(x);
+  return gate * (1 + x * (1 - gate));
+}
+
+// dy f'(x) from s, which is x, y or f'(x) as the header lists.
 double Gradient(Unary function, double s, double dy) {
   switch (function) {
     case Unary::kNeg:
@@ -238,37 +282,57 @@ double Gradient(Unary function, double s, double dy) {
     case Unary::kRelu:
       return s <= 0 ? 0.0 : dy;
     case Unary::kGelu:
-      return dy * (NormalDistribution(s) + s * kInvSqrtTwoPi * std::exp(-0.5 * s * s));
-    case Unary::kGeluTanh: {
-      const double x = std::clamp(s, -kFlat, kFlat), gate = GateOf(x);
-      return dy * (gate + x * gate * (1 - gate) * 2 * kSqrtTwoOverPi * (1 + 3 * kCubic * x * x));
-    }
-    case Unary::kSilu: {
-      const double gate = SigmoidOf(s);
-      return dy * gate * (1 + s * (1 - gate));
-    }
+    case Unary::kGeluTanh:
+    case Unary::kSilu:
+      return dy * s;
   }
   return 0;
 }
 
-bool ReadsY(Unary function) {
-  return function == Unary::kExp || function == Unary::kSqrt || function == Unary::kTanh || function == Unary::kSigmoid;
-}
-
 }  // namespace
+
+BackwardReads WhatBackwardReads(Unary f) {
+  switch (f) {
+    case Unary::kExp:
+    case Unary::kSqrt:
+    case Unary::kTanh:
+    case Unary::kSigmoid:
+      return BackwardReads::kY;
+    case Unary::kGelu:
+    case Unary::kGeluTanh:
+    case Unary::kSilu:
+      return BackwardReads::kSlope;
+    default:
+      return BackwardReads::kX;
+  }
+}
 
 void UnaryForward(Unary f, const float* x, float* y, int64_t n) { WEFT_DISPATCH(ForwardF32)(f, x, y, n); }
 
-void UnaryBackward(Unary f, const float* x, const float* y, const float* dy, float* dx, int64_t n) {
-  WEFT_DISPATCH(BackwardF32)(f, x, y, dy, dx, n);
+void UnaryForwardWithSlope(Unary f, const float* x, float* y, float* slope, int64_t n) {
+  WEFT_CHECK(WhatBackwardReads(f) == BackwardReads::kSlope);
+  WEFT_DISPATCH(ForwardWithSlopeF32)(f, x, y, slope, n);
+}
+
+void UnaryBackward(Unary f, const float* source, const float* dy, float* dx, int64_t n) {
+  WEFT_DISPATCH(BackwardF32)(f, source, dy, dx, n);
 }
 
 void UnaryForward(Unary f, const double* x, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = Value(f, x[i]);
 }
 
-void UnaryBackward(Unary f, const double* x, const double* y, const double* dy, double* dx, int64_t n) {
-  const double* source = f == Unary::kNeg ? dy : ReadsY(f) ? y : x;
+void UnaryForwardWithSlope(Unary f, const double* x, double* y, double* slope, int64_t n) {
+  WEFT_CHECK(WhatBackwardReads(f) == BackwardReads::kSlope);
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = x[i];  // y may be x
+    y[i] = Value(f, v);
+    slope[i] = Slope(f, v);
+  }
+}
+
+void UnaryBackward(Unary f, const double* source, const double* dy, double* dx, int64_t n) {
+  if (f == Unary::kNeg) source = dy;
   for (int64_t i = 0; i < n; ++i) dx[i] += dy[i] == 0 ? 0.0 : Gradient(f, source[i], dy[i]);
 }
 

@@ -7,24 +7,35 @@ namespace {
 
 using kernels::Unary;
 
+// What backward needs is x, y or, of functions that share most of their work with it, the slope: then forward writes it into
+// the tape, and backward is one multiply-add an element.
 Variable Apply(const char* name, Unary function, Variable x) {
   Op op(name, {x});
   const Variable y = op.Output(x.dtype(), x.shape());
+  const kernels::BackwardReads reads = kernels::WhatBackwardReads(function);
+  Tensor source = reads == kernels::BackwardReads::kX ? x.value() : y.value();
+  const bool keep_slope = reads == kernels::BackwardReads::kSlope && op.needs_backward();
+  if (keep_slope) source = op.tape().Allocate(x.dtype(), x.shape());
   DispatchFloat(name, x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* from = x.value().data<T>();
-    T* to = y.value().data<T>();
-    ForTiles(x.shape().elements(), kTileElements,
-             [&](int64_t i, int64_t n) { kernels::UnaryForward(function, from + i, to + i, n); });
+    T *to = y.value().data<T>(), *slope = source.data<T>();
+    ForTiles(x.shape().elements(), kTileElements, [&](int64_t i, int64_t n) {
+      if (keep_slope) {
+        kernels::UnaryForwardWithSlope(function, from + i, to + i, slope + i, n);
+      } else {
+        kernels::UnaryForward(function, from + i, to + i, n);
+      }
+    });
   });
-  op.Backward([name, function, x, y](Gradients& g) {
+  op.Backward([name, function, source, x, y](Gradients& g) {
     const Tensor dx = g.Into(x), dy = g.Of(y);
     DispatchFloat(name, dx.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const T *px = x.value().data<T>(), *py = y.value().data<T>(), *upstream = dy.data<T>();
+      const T *read = source.data<T>(), *upstream = dy.data<T>();
       T* to = dx.data<T>();
       ForTiles(dx.elements(), kTileElements,
-               [&](int64_t i, int64_t n) { kernels::UnaryBackward(function, px + i, py + i, upstream + i, to + i, n); });
+               [&](int64_t i, int64_t n) { kernels::UnaryBackward(function, read + i, upstream + i, to + i, n); });
     });
   });
   return y;

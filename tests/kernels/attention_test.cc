@@ -185,6 +185,38 @@ TYPED_TEST(AttentionTest, LongSequencesMatchTheComposedForm) {
   }
 }
 
+TYPED_TEST(AttentionTest, EveryLengthMatchesTheComposedForm) {
+  const int64_t widths[] = {8, 17, 40, 64};  // whole vectors and panels or not, on every instruction set
+  for (int64_t t = 1; t <= 70; ++t) {
+    ExpectMatchesComposed<TypeParam>(Problem::Random(Shape(1, 1, widths[t % 4], t % 3 != 0), {{t, t}}, t % 2));
+    ExpectMatchesComposed<TypeParam>(Problem::Random(Shape(1, 1, widths[(t + 1) % 4], true), {{t, 71 + t / 2}, {71, t}}));
+  }
+}
+
+// A score of -infinity is a weight of 0, also where it fills the first tile of keys.
+TYPED_TEST(AttentionTest, ScoresOfMinusInfinityWeighNothing) {
+  Problem x = Problem::Random(Shape(1, 1, 4, false), {{5, 100}}), rest = x;
+  for (int64_t row = 0; row < 5; ++row) x.q[row * 4] = rest.q[row * 4] = 1;
+  for (int64_t key = 0; key < 70; ++key) x.k[key * 4] = -std::numeric_limits<double>::infinity();
+  rest.sequences[0].key_start = 70;
+  rest.sequences[0].key_length = 30;
+  const Result<TypeParam> with = RunKernels<TypeParam>(x, false), without = RunKernels<TypeParam>(rest, false);
+  // The same 30 weights, summed in another order.
+  for (int64_t i = 0; i < 20; ++i) EXPECT_NEAR(with.out[i], without.out[i], 100 * std::numeric_limits<TypeParam>::epsilon());
+  for (int64_t key = 0; key < 70; ++key) EXPECT_EQ(with.weights[key], 0);
+}
+
+TYPED_TEST(AttentionTest, DenormalOperandsGiveUniformWeights) {
+  Problem x = Problem::Random(Shape(1, 1, 8, true), {{70, 70}});
+  for (double& value : x.q) value *= 1e-39;
+  for (double& value : x.k) value *= 1e-39;
+  const Result<TypeParam> r = RunKernels<TypeParam>(x);
+  for (int64_t i = 0; i < 70; ++i) {
+    for (int64_t j = 0; j < 70; ++j) ASSERT_NEAR(r.weights[i * 70 + j], j <= i ? 1.0 / (i + 1) : 0.0, 1e-6);
+  }
+  for (const TypeParam value : r.dv) ASSERT_TRUE(std::isfinite(value));
+}
+
 TYPED_TEST(AttentionTest, GroupedHeadsShareKeys) {
   ExpectMatchesComposed<TypeParam>(Problem::Random(Shape(6, 2, 16, true), {{20, 20}, {3, 70}}));
   ExpectMatchesComposed<TypeParam>(Problem::Random(Shape(4, 1, 8, false), {{20, 33}}));

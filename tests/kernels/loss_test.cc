@@ -81,6 +81,57 @@ TEST(LossFloatTest, AgreesWithThePlainLoop) {
   }
 }
 
+// The first NaN wins over any number, +inf included; the first of equals wins otherwise.
+TYPED_TEST(LossTest, ArgMaxIsTheFirstNanElseTheFirstLargest) {
+  using T = TypeParam;
+  const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+  for (int64_t width = 1; width <= 70; ++width) {
+    for (int64_t place = 0; place < width; place += 3) {
+      const int64_t last = width - 1;
+      for (int variant = 0; variant < 6; ++variant) {
+        std::vector<T> logits(width, variant == 5 ? nan : T(-1));
+        int64_t expected = place;
+        if (variant == 0) logits[place] = logits[last] = 2;
+        if (variant == 1) logits[place] = logits[last] = inf;
+        if (variant == 2) logits[place] = logits[last] = nan;
+        if (variant == 3) {
+          logits[0] = inf;
+          logits[place] = nan;
+        }
+        if (variant == 4) expected = 0;  // all equal
+        if (variant == 5) expected = 0;  // all NaN
+        for (const bool gradient : {false, true}) {
+          std::vector<T> row = logits;
+          const int32_t target = static_cast<int32_t>(last);
+          double loss;
+          int32_t argmax = -7;
+          CrossEntropyRows(row.data(), width, &target, kIgnore, 1, width, 0.1, gradient, &loss, &argmax);
+          ASSERT_EQ(argmax, expected) << "width " << width << " place " << place << " variant " << variant;
+          ASSERT_EQ(std::isnan(loss), variant != 0 && variant != 4);
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(LossTest, DenormalAndDistantLogitsCountAsZeroShares) {
+  using T = TypeParam;
+  for (int64_t width = 2; width <= 70; ++width) {
+    std::vector<T> logits(width, T(-500));  // e^-500 is no float
+    logits[0] = T(1e-40);
+    logits[1] = T(-1e-40);
+    const int32_t target = 1;
+    double loss;
+    int32_t argmax;
+    CrossEntropyRows(logits.data(), width, &target, kIgnore, 1, width, 0.0, true, &loss, &argmax);
+    EXPECT_NEAR(loss, std::log(2.0), 1e-7);
+    EXPECT_EQ(argmax, 0);
+    EXPECT_NEAR(logits[0], 0.5, 1e-7);
+    EXPECT_NEAR(logits[1], -0.5, 1e-7);
+    for (int64_t i = 2; i < width; ++i) EXPECT_NEAR(logits[i], 0, 1e-200);
+  }
+}
+
 TYPED_TEST(LossTest, NanLossForNanLogitAndInfiniteLossForAnImpossibleTarget) {
   using T = TypeParam;
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
