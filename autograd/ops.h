@@ -22,8 +22,9 @@ namespace weft {
 // ---------------------------------------------------------------------------------------------------- arithmetic
 // (ops/arithmetic.cc) Broadcasting as in NumPy: shapes are aligned at the last dimension; a missing or 1-sized dimension is
 // repeated. The gradient of a repeated operand is summed over the repeats, in f64. An upstream 0 gives 0, also next to an
-// infinite operand. Keep nothing.
+// infinite operand. Keep nothing. A sum of equal shapes may lie in the memory of b (Tape::LastUse).
 Variable Add(Variable a, Variable b);  // a + b
+Variable Sub(Variable a, Variable b);  // a - b
 Variable Sub(Variable a, Variable b);  // a - b
 // a + b for equal shapes, in the memory of b where that is free (b comes from linear or dropout and nothing else has used it):
 // the sum of a residual connection takes no memory of its own. b must not be used after it: that is refused.

@@ -8,7 +8,8 @@ namespace weft {
 namespace {
 
 constexpr char kTaken[] =
-    " has given its memory to a sum (AddInto, as of a residual connection): use the sum, or Add in place of AddInto";
+    " is used after its LastUse: an op has written its result over it (as the sum of a residual connection over the "
+    "sublayer's)";
 
 }  // namespace
 
@@ -83,6 +84,11 @@ Variable Tape::Leaf(const Tensor& value, const Tensor& grad, const uint64_t* ver
 
 Tensor Tape::Allocate(DType dtype, const Shape& shape) {
   return Tensor(arena_.Allocate(shape.elements() * DTypeSize(dtype)), dtype, shape);
+}
+
+Variable Tape::LastUse(Variable v) {
+  slots_[Check(v, "LastUse")].is_last = true;
+  return v;
 }
 
 Tensor Tape::Mutable(Variable v) {
@@ -303,7 +309,7 @@ Variable Op::Overwrite(Variable x) {
   const auto is_use = [&](const Tape::Use& use) { return use.slot == index; };
   const bool only_use = std::count_if(tape_->uses_.begin(), tape_->uses_.end(), is_use) == 1;
   const Tape::Slot& from = tape_->slots_[index];
-  if (!from.is_free || !only_use) return Output(from.value.dtype(), from.value.shape());
+  if (!from.is_free || !from.is_last || !only_use) return Output(from.value.dtype(), from.value.shape());
   Tape::Slot slot;
   slot.value = from.value;
   slot.requires_grad = needs_backward_;

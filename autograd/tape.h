@@ -89,6 +89,9 @@ class Tape {
     std::memcpy(copy, values.data(), values.size() * sizeof(T));
     return {copy, values.size()};
   }
+  // Says that the next op that gets `v` is the last thing to use it, so that the op may write its result over it: sums and
+  // activations do if they can. After such an op any use of v is refused. Returns v.
+  Variable LastUse(Variable v);
   // The value for writing. Backward then refuses any op that has read or produced `v` (or a view of it) before this call.
   Tensor Mutable(Variable v);
 
@@ -116,7 +119,8 @@ class Tape {
     bool retain = false;    // gradient stays until Reset
     bool received = false;  // a gradient arrived
     bool is_fresh = false;  // of a Leaf: until then, grad holds garbage
-    bool is_free = false;   // no backward function reads the value: the op that made it does not, and nothing else used it
+    bool is_free = false;   // the backward function of the op that made the value does not read it
+    bool is_last = false;   // the next op that uses it is the last one (LastUse)
     bool is_taken = false;  // another value lies in this one's memory now
   };
   struct Use {  // an input of a node and its version at that time
@@ -221,8 +225,8 @@ class Op {
   Variable Output(DType dtype, const Shape& shape);
   // Says that this op's backward function does not read the value of its (only) output, so that Overwrite may reuse its memory.
   void OutputIsFree();
-  // A new output of x's shape in the memory of x, an input of this op: read x before writing. Fresh memory instead, unless x is
-  // a free output (see above) that nothing but this op has used. After it any use of x is refused.
+  // A new output of x's shape in the memory of x, an input of this op whose value its backward function does not read; take
+  // x.value() before. Fresh memory instead, unless this is x's LastUse, nothing has used it before and it is a free output.
   Variable Overwrite(Variable x);
   // A new output that is `value`, a view of x's memory.
   Variable View(Variable x, const Tensor& value);

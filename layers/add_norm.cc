@@ -14,8 +14,9 @@ AddNorm::AddNorm(const Builder& block, const std::string& name, const AddNormCon
 }
 
 Variable AddNorm::Forward(Context& context, Variable x) const {
-  if (pre_) return AddInto(x, dropout_.Forward(context, sublayer_->Forward(context, norm_->Forward(context, x))));
-  return norm_->Forward(context, AddInto(x, dropout_.Forward(context, sublayer_->Forward(context, x))));
+  const Variable y = sublayer_->Forward(context, pre_ ? norm_->Forward(context, x) : x);
+  const Variable sum = Add(x, context.tape().LastUse(dropout_.Forward(context, y)));
+  return pre_ ? sum : norm_->Forward(context, sum);
 }
 
 }  // namespace weft

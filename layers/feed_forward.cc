@@ -32,7 +32,7 @@ FeedForward::FeedForward(const Builder& builder, const Config& config)
       activation_(ActivationOp(config.activation)) {}
 
 Variable FeedForward::Forward(Context& context, Variable x) const {
-  const Variable hidden = activation_(up_.Forward(context, x));
+  const Variable hidden = activation_(context.tape().LastUse(up_.Forward(context, x)));
   return down_.Forward(context, dropout_.Forward(context, hidden));
 }
 

@@ -75,15 +75,16 @@ void AddCopy(const Broadcast& plan, int operand, Variable x, Variable y, double 
   });
 }
 
-// `into_b`: the result may take the memory of b.
-Variable Combine(const char* name, Binary kind, Variable a, Variable b, bool into_b = false) {
+Variable Combine(const char* name, Binary kind, Variable a, Variable b) {
   WEFT_CHECK(a.defined() && b.defined()) << name << ": an operand is not defined";
   Op op(name, {a, b});
   WEFT_CHECK(a.dtype() == b.dtype()) << name << ": operands are " << a.dtype() << a.shape() << " and " << b.dtype()
                                      << b.shape();
   const Broadcast plan(name, BroadcastShape(name, a.shape(), b.shape()), a.shape(), b.shape());
   const Tensor va = a.value(), vb = b.value();
-  const Variable y = into_b ? op.Overwrite(b) : op.Output(a.dtype(), plan.out());
+  // A sum does not read its operands in backward.
+  const bool over_b = (kind == Binary::kAdd || kind == Binary::kSub) && va.shape() == vb.shape();
+  const Variable y = over_b ? op.Overwrite(b) : op.Output(a.dtype(), plan.out());
   DispatchFloat(name, a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T *pa = va.data<T>(), *pb = vb.data<T>();
@@ -144,10 +145,6 @@ Variable Multiple(const char* name, Variable x, double factor) {
 }  // namespace
 
 Variable Add(Variable a, Variable b) { return Combine("add", Binary::kAdd, a, b); }
-Variable AddInto(Variable a, Variable b) {
-  WEFT_CHECK(a.shape() == b.shape()) << "add: " << a.shape() << " and " << b.shape() << " differ";
-  return Combine("add", Binary::kAdd, a, b, true);
-}
 Variable Sub(Variable a, Variable b) { return Combine("sub", Binary::kSub, a, b); }
 Variable Mul(Variable a, Variable b) { return Combine("mul", Binary::kMul, a, b); }
 Variable Div(Variable a, Variable b) { return Combine("div", Binary::kDiv, a, b); }

@@ -11,16 +11,18 @@ using kernels::Unary;
 // the tape, and backward is one multiply-add an element.
 Variable Apply(const char* name, Unary function, Variable x) {
   Op op(name, {x});
-  const Variable y = op.Output(x.dtype(), x.shape());
+  const Tensor input = x.value();
   const kernels::BackwardReads reads = kernels::WhatBackwardReads(function);
-  Tensor source = reads == kernels::BackwardReads::kX ? x.value() : y.value();
+  const bool reads_x = reads == kernels::BackwardReads::kX;
+  const Variable y = reads_x ? op.Output(input.dtype(), input.shape()) : op.Overwrite(x);
+  Tensor source = reads_x ? input : y.value();
   const bool keep_slope = reads == kernels::BackwardReads::kSlope && op.needs_backward();
-  if (keep_slope) source = op.tape().Allocate(x.dtype(), x.shape());
-  DispatchFloat(name, x.dtype(), [&](auto zero) {
+  if (keep_slope) source = op.tape().Allocate(input.dtype(), input.shape());
+  DispatchFloat(name, input.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T* from = x.value().data<T>();
+    const T* from = input.data<T>();
     T *to = y.value().data<T>(), *slope = source.data<T>();
-    ForTiles(x.shape().elements(), kTileElements, [&](int64_t i, int64_t n) {
+    ForTiles(input.elements(), kTileElements, [&](int64_t i, int64_t n) {
       if (keep_slope) {
         kernels::UnaryForwardWithSlope(function, from + i, to + i, slope + i, n);
       } else {
@@ -29,13 +31,15 @@ Variable Apply(const char* name, Unary function, Variable x) {
     });
   });
   op.Backward([name, function, source, x, y](Gradients& g) {
-    const Tensor dx = g.Into(x), dy = g.Of(y);
-    DispatchFloat(name, dx.dtype(), [&](auto zero) {
+    const Gradients::Sink dx = g.Onto(x);
+    DispatchFloat(name, y.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const T *read = source.data<T>(), *upstream = dy.data<T>();
-      T* to = dx.data<T>();
-      ForTiles(dx.elements(), kTileElements,
-               [&](int64_t i, int64_t n) { kernels::UnaryBackward(function, read + i, upstream + i, to + i, n); });
+      const T *read = source.data<T>(), *upstream = g.Of(y).template data<T>();
+      T* to = dx.grad.template data<T>();
+      ForTiles(dx.grad.elements(), kTileElements, [&](int64_t i, int64_t n) {
+        if (!dx.add) kernels::Fill(T(0), to + i, n);  // of a tile: it stays in the cache
+        kernels::UnaryBackward(function, read + i, upstream + i, to + i, n);
+      });
     });
   });
   return y;

@@ -321,30 +321,36 @@ TEST(Tape, GradientsThatAreHandedOverAreNotShared) {
   EXPECT_EQ(tape.Gradient(x).At(1), 0.0);
 }
 
-TEST(Tape, AddIntoTakesMemoryOnlyWhereItIsFree) {
+TEST(Tape, AResultTakesTheMemoryOfAFreeValueAtItsLastUse) {
   Value a(testing::Uniform(6, 1), {2, 3}), w(testing::Uniform(9, 2), {3, 3});
   Tape tape;
   const Variable x = tape.Input(a.tensor()), weight = tape.Input(w.tensor());
-  const Variable free = Linear(x, weight), used = Linear(x, weight), activated = Tanh(x), twice = Linear(x, weight);
+  const Variable free = Linear(x, weight), used = Linear(x, weight), needed = Tanh(x), twice = Linear(x, weight),
+                 unsaid = Linear(x, weight), activated = Linear(x, weight), read = Linear(x, weight);
   const Variable other = Tanh(used);
-  const void* memory = free.value().raw();
-  const Variable sums[] = {AddInto(x, free), AddInto(x, used), AddInto(x, activated), AddInto(twice, twice)};
-  EXPECT_EQ(sums[0].value().raw(), memory);
-  EXPECT_NE(sums[1].value().raw(), used.value().raw());
-  EXPECT_NE(sums[2].value().raw(), activated.value().raw());
-  EXPECT_NE(sums[3].value().raw(), twice.value().raw());
-  const Variable expected = Add(x, Linear(x, weight));
-  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(sums[0].value().At(i), expected.value().At(i));
-  EXPECT_DEATH(Tanh(free), "given its memory to a sum");
-  EXPECT_DEATH(free.value(), "given its memory to a sum");
-  tape.Backward(SumAll(Mul(sums[0], other)));
-  const Tensor dx = tape.Gradient(x), dw = tape.Gradient(weight);
+  const void *memory = free.value().raw(), *memory_of_activated = activated.value().raw();
+  const Variable sum = Add(x, tape.LastUse(free)), gelu = Gelu(tape.LastUse(activated));
+  EXPECT_EQ(sum.value().raw(), memory);
+  EXPECT_EQ(gelu.value().raw(), memory_of_activated);
+  EXPECT_NE(Add(x, unsaid).value().raw(), unsaid.value().raw());
+  EXPECT_NE(Add(x, tape.LastUse(used)).value().raw(), used.value().raw()) << "something else used it";
+  EXPECT_NE(Add(x, tape.LastUse(needed)).value().raw(), needed.value().raw()) << "its own backward reads it";
+  EXPECT_NE(Add(twice, tape.LastUse(twice)).value().raw(), twice.value().raw()) << "both operands";
+  EXPECT_NE(Mul(x, tape.LastUse(read)).value().raw(), read.value().raw()) << "the backward of a product reads it";
+  EXPECT_DEATH(Tanh(free), "used after its LastUse");
+  EXPECT_DEATH(free.value(), "used after its LastUse");
+
+  tape.Backward(SumAll(Mul(Mul(sum, other), gelu)));
   Tape plain;
   const Variable px = plain.Input(a.tensor()), pw = plain.Input(w.tensor());
-  const Variable pused = Linear(px, pw);
-  plain.Backward(SumAll(Mul(Add(px, Linear(px, pw)), Tanh(pused))));
-  for (int64_t i = 0; i < 6; ++i) EXPECT_DOUBLE_EQ(dx.At(i), plain.Gradient(px).At(i));
-  for (int64_t i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(dw.At(i), plain.Gradient(pw).At(i));
+  const Variable expected = Add(px, Linear(px, pw)), pgelu = Gelu(Linear(px, pw));
+  plain.Backward(SumAll(Mul(Mul(expected, Tanh(Linear(px, pw))), pgelu)));
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(sum.value().At(i), expected.value().At(i));
+    EXPECT_EQ(gelu.value().At(i), pgelu.value().At(i));
+    EXPECT_NEAR(tape.Gradient(x).At(i), plain.Gradient(px).At(i), 1e-14);  // three sums in another order
+  }
+  for (int64_t i = 0; i < 9; ++i) EXPECT_NEAR(tape.Gradient(weight).At(i), plain.Gradient(pw).At(i), 1e-14);
 }
 
 TEST(Tape, TheCounterOfAllocationsCounts) {
