@@ -1,33 +1,18 @@
 #include "train/optimizer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "autograd/base/check.h"
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/optimizer.h"
+#include "autograd/kernels/reduce.h"
 
 namespace weft {
 namespace {
 
 constexpr int64_t kNormBlock = 8192;    // elements summed in one run; fixes the rounding
 constexpr int64_t kUpdateTile = 16384;  // elements of one task; changes no bits
-
-template <class T>
-double SumOfSquares(const T* x, int64_t n) {
-  // Eight running sums, so that the compiler can use vectors without reordering anything.
-  std::array<double, 8> sums{};
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    for (int lane = 0; lane < 8; ++lane) {
-      const double value = x[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (; i < n; ++i) sums[i % 8] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
 
 bool IsAdam(const OptimizerConfig& config) { return config.kind == "adam" || config.kind == "adamw"; }
 
@@ -56,7 +41,7 @@ double Optimizer::Norm(const Tensor& slab) {
     const auto* x = slab.data<decltype(type)>();
     ParallelFor(blocks, [&](int64_t block) {
       const int64_t first = block * kNormBlock;
-      block_sums_[block] = SumOfSquares(x + first, std::min(kNormBlock, slab.elements() - first));
+      block_sums_[block] = kernels::SumSquares(x + first, std::min(kNormBlock, slab.elements() - first));
     });
   });
   for (int64_t stride = 1; stride < blocks; stride *= 2) {

@@ -298,7 +298,10 @@ HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, flo
       const float* from = a + p0 * lda + i;
       float* to = packed + i * depth + p0 * rows;
       if (rows == kTileRows) {
-        for (int64_t p = 0; p < piece; ++p, from += lda, to += kTileRows) std::memcpy(to, from, kTileRows * sizeof(float));
+        for (int64_t p = 0; p < piece; ++p, from += lda, to += kTileRows) {
+          hwy::Prefetch(from + kPiece * lda);
+          std::memcpy(to, from, kTileRows * sizeof(float));
+        }
       } else {
         for (int64_t p = 0; p < piece; ++p, from += lda, to += rows) {
           for (int64_t r = 0; r < rows; ++r) to[r] = from[r];

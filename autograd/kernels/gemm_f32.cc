@@ -18,10 +18,9 @@
 namespace weft::kernels {
 namespace {
 
-// Longest block of depth: 12 rows of A and a panel of B of that depth fit in L1 and L2, and C, read and written once a block,
-// is prefetched.
-constexpr int64_t kMaxDepth = 384;
-// Columns of B packed at a time: with kMaxDepth, 1.5 MB.
+// Longest block of depth: long ones read and write C less often, and need fewer barriers; a panel of B then streams from L2.
+constexpr int64_t kMaxDepth = 768;
+// Columns of B packed at a time: with kMaxDepth, 3 MB.
 constexpr int64_t kMaxColumns = 1024;
 // Rows of a task at most: a block of A stays in L2.
 constexpr int64_t kMaxRows = 192;
