@@ -24,7 +24,7 @@ Variable LearnedPositions::Forward(Context& context, Variable x) const {
   for (const Sequence& s : context.sequences) {
     for (int32_t t = 0; t < s.length; ++t) ids.data<int32_t>()[s.start + t] = s.position + t;
   }
-  return Add(x, GatherRows(context.Get(table_), ids.span<int32_t>()));
+  return Add(GatherRows(context.Get(table_), ids.span<int32_t>()), context.tape().LastUse(x));
 }
 
 void SinusoidalPositions::Config::Fields(FieldVisitor& v) { v.Visit("d_model", d_model, {.min = 1}, "width"); }
@@ -55,7 +55,7 @@ Variable SinusoidalPositions::Forward(Context& context, Variable x) const {
       }
     }
   });
-  return Add(x, context.tape().Constant(table));
+  return Add(context.tape().Constant(table), context.tape().LastUse(x));
 }
 
 WEFT_REGISTER_LAYER(LearnedPositions, "learned_positions", "adds a learned vector for each position");

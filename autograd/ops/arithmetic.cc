@@ -120,17 +120,18 @@ Variable Combine(const char* name, Binary kind, Variable a, Variable b) {
 
 Variable Multiple(const char* name, Variable x, double factor) {
   Op op(name, {x});
-  const Variable y = op.Output(x.dtype(), x.shape());
-  DispatchFloat(name, x.dtype(), [&](auto zero) {
+  const Tensor input = x.value();
+  const Variable y = op.Overwrite(x);
+  DispatchFloat(name, input.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T* from = x.value().data<T>();
+    const T* from = input.data<T>();
     T* to = y.value().data<T>();
-    ForTiles(x.shape().elements(), kTileElements,
+    ForTiles(input.elements(), kTileElements,
              [&](int64_t i, int64_t n) { kernels::Scale(static_cast<T>(factor), from + i, to + i, n); });
   });
   op.Backward([name, x, y, factor](Gradients& g) {
     const Gradients::Sink dx = g.Onto(x);
-    DispatchFloat(name, x.dtype(), [&](auto zero) {
+    DispatchFloat(name, y.dtype(), [&](auto zero) {
       using T = decltype(zero);
       T* to = dx.grad.template data<T>();
       const T *from = g.Of(y).template data<T>(), c = static_cast<T>(factor);

@@ -209,6 +209,7 @@ Variable GatherRows(Variable table, absl::Span<const int32_t> ids) {
         << "gather_rows: id " << ids[i] << " at place " << i << ", table of shape " << shape;
   }
   const Variable y = op.Output(table.dtype(), {count, width});
+  op.OutputIsFree();
   const auto moved = static_cast<double>(y.value().bytes());  // not the whole table
   op.Bytes(2 * moved, 3 * moved);
   DispatchFloat("gather_rows", table.dtype(), [&](auto zero) {
