@@ -306,10 +306,12 @@ void Op::OutputIsFree() {
 
 Variable Op::Overwrite(Variable x) {
   const int32_t index = tape_->Check(x, name_);
-  const auto is_use = [&](const Tape::Use& use) { return use.slot == index; };
-  const bool only_use = std::count_if(tape_->uses_.begin(), tape_->uses_.end(), is_use) == 1;
+  const auto is_only_use = [&] {
+    return std::count_if(tape_->uses_.begin(), tape_->uses_.end(), [&](const Tape::Use& use) { return use.slot == index; }) ==
+           1;
+  };
   const Tape::Slot& from = tape_->slots_[index];
-  if (!from.is_free || !from.is_last || !only_use) return Output(from.value.dtype(), from.value.shape());
+  if (!from.is_free || !from.is_last || !is_only_use()) return Output(from.value.dtype(), from.value.shape());
   Tape::Slot slot;
   slot.value = from.value;
   slot.requires_grad = needs_backward_;
