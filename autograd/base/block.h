@@ -1,5 +1,5 @@
-// Memory in large pieces: slabs, arenas, scratch. Uninitialised, 64-byte aligned (a cache line and the widest vector). Pieces of
-// some megabytes lie on huge pages where the system grants them, since products walk many rows at once and each row is on
+// Memory in large pieces: slabs, arenas, scratch. Uninitialised, 64-byte aligned (a cache line and the widest vector). Pieces
+// of some megabytes lie on huge pages where the system grants them, since products walk many rows at once and each row is on
 // another page of 4 KB. Thread-safe; goes through operator new, so that a test can count allocations.
 #ifndef WEFT_AUTOGRAD_BASE_BLOCK_H_
 #define WEFT_AUTOGRAD_BASE_BLOCK_H_
