@@ -22,13 +22,10 @@ namespace weft {
 // ---------------------------------------------------------------------------------------------------- arithmetic
 // (ops/arithmetic.cc) Broadcasting as in NumPy: shapes are aligned at the last dimension; a missing or 1-sized dimension is
 // repeated. The gradient of a repeated operand is summed over the repeats, in f64. An upstream 0 gives 0, also next to an
-// infinite operand. Keep nothing. A sum of equal shapes may lie in the memory of b (Tape::LastUse).
+// infinite operand. Keep nothing. A sum or difference of equal shapes may lie in the
+// memory of b, scaled values in that of x (Tape::LastUse).
 Variable Add(Variable a, Variable b);  // a + b
 Variable Sub(Variable a, Variable b);  // a - b
-Variable Sub(Variable a, Variable b);  // a - b
-// a + b for equal shapes, in the memory of b where that is free (b comes from linear or dropout and nothing else has used it):
-// the sum of a residual connection takes no memory of its own. b must not be used after it: that is refused.
-Variable AddInto(Variable a, Variable b);
 Variable Mul(Variable a, Variable b);  // a * b
 Variable Div(Variable a, Variable b);  // a / b; da = dy / b, db = -dy * a / b^2
 Variable Scale(Variable x, double factor);

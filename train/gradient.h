@@ -62,15 +62,14 @@ class GradientRunner {
   int64_t memory() const;
   int64_t tape_memory() const;
 
-  // From now on every pass is profiled: each tape by itself, summed by TotalProfile, with a row "gradient_merge"
-  // (counted as backward) for the slabs. Seconds are those of the threads that run leaves, so several leaves
-  // at once may sum to more than the time that passed. Not while Run or Evaluate is running.
+  // From now on every pass is profiled: each tape by itself, summed by TotalProfile, with a row "gradient_merge" (counted as
+  // backward) for the slabs. Seconds are those of the threads that run leaves, so several leaves at once may sum to more than
+  // the time that passed. Not while Run or Evaluate is running.
   void EnableProfile();
   Profile TotalProfile() const;
 
  private:
   struct Worker;  // a tape with the buffers of one running leaf
-  struct Tree;    // which leaves have been merged
 
   LossSum RunLeaf(const BatchView& leaf, double label_smoothing, RandomKey key, const Tensor& gradients, Worker* worker) const;
   Worker* TakeWorker();
