@@ -241,46 +241,66 @@ HWY_INLINE void PackB(int64_t n, int64_t depth, const float* b, int64_t ldb, flo
 
 constexpr int64_t kPackDepth = 32;
 
-// The same for B stored [n,depth].
+#if HWY_TARGET != HWY_SCALAR
+// Columns [0, kColumns), 4 or 8, of a panel from as many rows of b: packed[p * width + x] = b[x * ldb + p] for p in [0, depth).
+template <int kColumns>
+HWY_INLINE void PackTransposedColumns(int64_t depth, const float* b, int64_t ldb, int64_t width, float* packed) {
+  const hn::FixedTag<float, 4> d4;
+  const hn::FixedTag<float, kColumns> d;
+  const hn::Repartition<double, decltype(d)> pairs;
+  // Rows r and r + 4, four elements of each from p on.
+  const auto load = [&](int64_t r, int64_t p) HWY_ATTR {
+    const auto low = hn::LoadU(d4, b + r * ldb + p);
+    if constexpr (kColumns == 8) {
+      return hn::Combine(d, hn::LoadU(d4, b + (r + 4) * ldb + p), low);
+    } else {
+      return low;
+    }
+  };
+  const auto lower = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  const auto upper = [&](auto x, auto y) HWY_ATTR {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, x), hn::BitCast(pairs, y)));
+  };
+  for (int64_t r = 0; r < kColumns; ++r) {  // the next piece
+    hwy::Prefetch(b + r * ldb + kPackDepth);
+    hwy::Prefetch(b + r * ldb + kPackDepth + 16);
+  }
+  int64_t p = 0;
+  for (; p + 4 <= depth; p += 4, packed += 4 * width) {  // blocks of 4 x 4, transposed in registers
+    const auto v0 = load(0, p), v1 = load(1, p), v2 = load(2, p), v3 = load(3, p);
+    const auto low01 = hn::InterleaveLower(d, v0, v1), low23 = hn::InterleaveLower(d, v2, v3);
+    const auto high01 = hn::InterleaveUpper(d, v0, v1), high23 = hn::InterleaveUpper(d, v2, v3);
+    hn::StoreU(lower(low01, low23), d, packed);
+    hn::StoreU(upper(low01, low23), d, packed + width);
+    hn::StoreU(lower(high01, high23), d, packed + 2 * width);
+    hn::StoreU(upper(high01, high23), d, packed + 3 * width);
+  }
+  for (; p < depth; ++p, packed += width) {
+    for (int64_t r = 0; r < kColumns; ++r) packed[r] = b[r * ldb + p];
+  }
+}
+#endif
+
+// The same as PackB for B stored [n,depth].
 HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_t ldb, float* packed) {
   for (int64_t j = 0; j < n; j += kPanel) {
     const int64_t cols = std::min(kPanel, n - j), width = cols > kLanes ? kPanel : kLanes;
     // Pieces of depth whose part of the panel stays in L1 while its columns are filled one group after the other.
     for (int64_t p0 = 0; p0 < depth; p0 += kPackDepth) {
-      const int64_t end = std::min(depth, p0 + kPackDepth);
+      const int64_t piece = std::min(depth - p0, kPackDepth);
+      const float* from = b + j * ldb + p0;
+      float* to = packed + p0 * width;
       int64_t x = 0;
 #if HWY_TARGET != HWY_SCALAR
-      // Blocks of 4 x 4, transposed in registers.
-      const hn::FixedTag<float, 4> d4;
-      for (; x + 4 <= cols; x += 4) {
-        const float* r0 = b + (j + x) * ldb;
-        const float *r1 = r0 + ldb, *r2 = r1 + ldb, *r3 = r2 + ldb;
-        float* to = packed + p0 * width + x;
-        int64_t p = p0;
-        for (const float* row : {r0, r1, r2, r3}) {  // the next piece
-          hwy::Prefetch(row + p0 + kPackDepth);
-          hwy::Prefetch(row + p0 + kPackDepth + 16);
-        }
-        for (; p + 4 <= end; p += 4, to += 4 * width) {
-          const auto v0 = hn::LoadU(d4, r0 + p), v1 = hn::LoadU(d4, r1 + p);
-          const auto v2 = hn::LoadU(d4, r2 + p), v3 = hn::LoadU(d4, r3 + p);
-          const auto low01 = hn::InterleaveLower(d4, v0, v1), low23 = hn::InterleaveLower(d4, v2, v3);
-          const auto high01 = hn::InterleaveUpper(d4, v0, v1), high23 = hn::InterleaveUpper(d4, v2, v3);
-          hn::StoreU(hn::ConcatLowerLower(d4, low23, low01), d4, to);
-          hn::StoreU(hn::ConcatUpperUpper(d4, low23, low01), d4, to + width);
-          hn::StoreU(hn::ConcatLowerLower(d4, high23, high01), d4, to + 2 * width);
-          hn::StoreU(hn::ConcatUpperUpper(d4, high23, high01), d4, to + 3 * width);
-        }
-        for (; p < end; ++p, to += width) {
-          to[0] = r0[p];
-          to[1] = r1[p];
-          to[2] = r2[p];
-          to[3] = r3[p];
-        }
+      if constexpr (kLanes >= 8) {
+        for (; x + 8 <= cols; x += 8) PackTransposedColumns<8>(piece, from + x * ldb, ldb, width, to + x);
       }
+      for (; x + 4 <= cols; x += 4) PackTransposedColumns<4>(piece, from + x * ldb, ldb, width, to + x);
 #endif
       for (; x < width; ++x) {
-        for (int64_t p = p0; p < end; ++p) packed[p * width + x] = x < cols ? b[(j + x) * ldb + p] : 0.0f;
+        for (int64_t p = 0; p < piece; ++p) to[p * width + x] = x < cols ? from[x * ldb + p] : 0.0f;
       }
     }
     packed += width * depth;
