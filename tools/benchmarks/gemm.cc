@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "autograd/arena.h"
 #include "autograd/base/parallel.h"
 #include "tools/benchmarks/measure.h"
 #include "tools/benchmarks/suites.h"
@@ -29,9 +30,10 @@ constexpr Layer kLayers[] = {
     {"large", 2048, 2048, 512},  {"large", 16384, 1536, 384},
 };
 
-// Numbers of ordinary size; which ones does not matter to the speed.
-std::vector<float> Numbers(int64_t count) {
-  std::vector<float> numbers(count);
+// Numbers of ordinary size; which ones does not matter to the speed. In an arena, as where models have theirs: huge pages
+// count.
+float* Numbers(Arena& arena, int64_t count) {
+  auto* numbers = static_cast<float*>(arena.Allocate(count * static_cast<int64_t>(sizeof(float))));
   for (int64_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(i * 7919 % 257 - 128) / 1024;
   return numbers;
 }
@@ -89,16 +91,17 @@ void RunLayer(const Layer& layer, int threads, const BenchFlags& flags, Shares* 
   const std::string name = absl::StrCat(model, "/", m, "x", n, "x", k, "/");
   const auto asked = [&](const char* kind) { return IsAsked(flags, name + kind); };
   if (!asked("NT") && !asked("NN") && !asked("TN")) return;
-  const std::vector<float> x = Numbers(m * k), w = Numbers(n * k), dy = Numbers(m * n);
+  Arena arena;
+  const float *x = Numbers(arena, m * k), *w = Numbers(arena, n * k), *dy = Numbers(arena, m * n);
+  float *y = Numbers(arena, m * n), *dx = Numbers(arena, m * k), *dw = Numbers(arena, n * k);
   const auto run = [&](const char* kind, absl::FunctionRef<void()> product) {
     if (asked(kind)) (*shares)[kind].push_back(RunCase({kind, name + kind, layer, threads}, product, flags));
   };
-  std::vector<float> y(m * n), dx(m * k), dw(n * k);
-  run("NT", [&] { kernels::Gemm(Trans::kNo, Trans::kYes, m, n, k, x.data(), k, w.data(), k, y.data(), n); });
-  run("NN", [&] { kernels::Gemm(Trans::kNo, Trans::kNo, m, k, n, dy.data(), n, w.data(), k, dx.data(), k); });
+  run("NT", [&] { kernels::Gemm(Trans::kNo, Trans::kYes, m, n, k, x, k, w, k, y, n); });
+  run("NN", [&] { kernels::Gemm(Trans::kNo, Trans::kNo, m, k, n, dy, n, w, k, dx, k); });
   kernels::GemmOptions<float> add;
   add.accumulate = true;
-  run("TN", [&] { kernels::Gemm(Trans::kYes, Trans::kNo, n, k, m, dy.data(), n, x.data(), k, dw.data(), k, add); });
+  run("TN", [&] { kernels::Gemm(Trans::kYes, Trans::kNo, n, k, m, dy, n, x, k, dw, k, add); });
 }
 
 }  // namespace
