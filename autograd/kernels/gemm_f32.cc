@@ -22,6 +22,8 @@ namespace {
 
 // Longest block of depth: long ones read and write C less often, and need fewer barriers; a panel of B then streams from L2.
 constexpr int64_t kMaxDepth = 768;
+// Where many rows of A pass by, a panel that stays in L1 beside them is better, if there is more than one block anyway.
+constexpr int64_t kDepthOfManyRows = 512;
 // Columns of B packed at a time: with kMaxDepth, 3 MB.
 constexpr int64_t kMaxColumns = 1024;
 // Rows of a task at most: a block of A stays in L2.
@@ -32,8 +34,8 @@ constexpr int64_t kFewRows = 512;
 constexpr int64_t kGroup = 8;
 // Multiply-adds below which a product stays on its thread: waking another one costs microseconds.
 constexpr int64_t kForkWork = int64_t{1} << 20;
-// Tasks a forked product aims for.
-constexpr int64_t kTasks = 24;
+// Tasks a forked product aims for: many, so that threads end together, but each with some work (multiply-adds) to do.
+constexpr int64_t kMinTasks = 12, kMaxTasks = 36, kTaskWork = int64_t{1} << 20;
 // Below this many rows a row-major B is read in place: packing would cost more than it saves.
 constexpr int64_t kMinRowsToPack = 32;
 
@@ -51,6 +53,8 @@ struct Product {
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDivide(a, b) * b; }
+
+int64_t TasksFor(const Product& x) { return std::clamp(x.m * x.n * x.k / kTaskWork, kMinTasks, kMaxTasks); }
 
 // Runs body(0..n-1), on several threads when `fork`.
 void For(bool fork, int64_t n, absl::FunctionRef<void(int64_t)> body) {
@@ -99,22 +103,25 @@ Left Copied(const Product& x, int64_t i, int64_t m, int64_t p, int64_t depth, fl
   return {Layout::kPacked, copy, 0};
 }
 
-Target TargetOf(const Product& x, int64_t i, int64_t j, int64_t p) {
-  return {x.c + i * x.ldc + j, x.ldc, p == 0 && x.options.bias != nullptr ? x.options.bias + j : nullptr,
+// The block of C from (i, j) on, for depth [p, p + depth). The bias comes last, so that blocks of depth change no bits.
+Target TargetOf(const Product& x, int64_t i, int64_t j, int64_t p, int64_t depth) {
+  const bool is_last = p + depth == x.k;
+  return {x.c + i * x.ldc + j, x.ldc, is_last && x.options.bias != nullptr ? x.options.bias + j : nullptr,
           p > 0 || x.options.accumulate};
 }
 
 // Few rows: packing B is a large part of the work, so each panel is packed by the one task that uses it, into memory that is
 // still near when it is multiplied.
 void MultiplyFewRows(const Product& x, int64_t max_depth, bool fork) {
-  const int64_t panels = CeilDivide(x.n, kPanel), columns = CeilDivide(panels, fork ? kTasks : 1) * kPanel;
+  const int64_t tasks = fork ? TasksFor(x) : 1;
+  const int64_t panels = CeilDivide(x.n, kPanel), columns = CeilDivide(panels, tasks) * kPanel;
   const bool copy = CopyPays(x, max_depth);
   Scratch<float> left_copy(copy ? x.m * max_depth : 0);
   for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
     const int64_t depth = std::min(max_depth, x.k - p0);
     Left left = InPlace(x, 0, p0);
     if (copy) {
-      const int64_t rows = fork ? RoundUp(CeilDivide(x.m, kTasks / 2), kTileRows) : x.m;
+      const int64_t rows = fork ? RoundUp(CeilDivide(x.m, tasks / 2), kTileRows) : x.m;
       For(fork, CeilDivide(x.m, rows), [&](int64_t t) {
         const int64_t i = t * rows;
         Copied(x, i, std::min(rows, x.m - i), p0, depth, left_copy.data() + i * depth);
@@ -127,7 +134,7 @@ void MultiplyFewRows(const Product& x, int64_t max_depth, bool fork) {
       for (int64_t j = t * columns; j < end; j += group) {
         const int64_t n = std::min(group, end - j);
         PackColumns(x, j, n, p0, depth, packed.data());
-        MultiplyPanels(x.m, n, depth, left, PackedRight(packed.data(), depth), TargetOf(x, 0, j, p0));
+        MultiplyPanels(x.m, n, depth, left, PackedRight(packed.data(), depth), TargetOf(x, 0, j, p0, depth));
       }
     });
   }
@@ -139,17 +146,17 @@ void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
   const bool pack = x.tb == Trans::kYes || x.m >= kMinRowsToPack || max_columns % kLanes != 0 || x.n % kLanes != 0;
   Scratch<float> packed(pack ? PackedColumns(max_columns) * std::min(max_depth, x.k) : 0);
   const bool copy = CopyPays(x, max_depth);
-  const int64_t max_rows = kMaxRows / kTileRows * kTileRows;
-  const int64_t rows = fork ? std::min(RoundUp(CeilDivide(x.m, kTasks), kTileRows), max_rows) : max_rows;
+  const int64_t max_rows = kMaxRows / kTileRows * kTileRows, tasks = TasksFor(x);
+  const int64_t rows = fork ? std::min(RoundUp(CeilDivide(x.m, tasks), kTileRows), max_rows) : max_rows;
   const int64_t row_blocks = CeilDivide(x.m, rows);
   for (int64_t j0 = 0; j0 < x.n; j0 += kMaxColumns) {
     const int64_t n = std::min(kMaxColumns, x.n - j0), panels = CeilDivide(n, kPanel);
-    const int64_t column_blocks = fork && row_blocks < kTasks / 2 ? std::min(panels, CeilDivide(kTasks, row_blocks)) : 1;
+    const int64_t column_blocks = fork && row_blocks < tasks / 2 ? std::min(panels, CeilDivide(tasks, row_blocks)) : 1;
     const int64_t block_panels = CeilDivide(panels, column_blocks), columns = block_panels * kPanel;
     for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
       const int64_t depth = std::min(max_depth, x.k - p0);
       if (pack) {
-        const int64_t pieces = fork ? std::min(panels, kTasks / 2) : 1, piece = CeilDivide(panels, pieces) * kPanel;
+        const int64_t pieces = fork ? std::min(panels, tasks / 2) : 1, piece = CeilDivide(panels, pieces) * kPanel;
         For(fork, CeilDivide(n, piece), [&](int64_t t) {
           const int64_t j = t * piece;
           PackColumns(x, j0 + j, std::min(piece, n - j), p0, depth, packed.data() + j * depth);
@@ -162,7 +169,7 @@ void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
             pack ? PackedRight(packed.data() + j * depth, depth) : DirectRight(x.b + p0 * x.ldb + j0 + j, x.ldb);
         Scratch<float> block(copy ? m * depth : 0);
         const Left left = copy ? Copied(x, i, m, p0, depth, block.data()) : InPlace(x, i, p0);
-        MultiplyPanels(m, std::min(columns, n - j), depth, left, right, TargetOf(x, i, j0 + j, p0));
+        MultiplyPanels(m, std::min(columns, n - j), depth, left, right, TargetOf(x, i, j0 + j, p0, depth));
       });
     }
   }
@@ -170,9 +177,9 @@ void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
 
 void GemmImpl(const Product& x) {
   const bool fork = x.options.parallel && x.m * x.n * x.k >= kForkWork;
-  // Equal blocks of depth, from k alone.
-  const int64_t max_depth = RoundUp(CeilDivide(x.k, CeilDivide(x.k, kMaxDepth)), 4);
-  const bool few_rows = x.m >= kMinRowsToPack && x.m <= kFewRows && (!fork || CeilDivide(x.n, kPanel) >= kTasks / 2);
+  const bool few_rows = x.m >= kMinRowsToPack && x.m <= kFewRows && (!fork || CeilDivide(x.n, kPanel) >= TasksFor(x) / 2);
+  const int64_t blocks = few_rows || x.k <= kMaxDepth ? CeilDivide(x.k, kMaxDepth) : CeilDivide(x.k, kDepthOfManyRows);
+  const int64_t max_depth = RoundUp(CeilDivide(x.k, blocks), 4);  // equal blocks
   few_rows ? MultiplyFewRows(x, max_depth, fork) : MultiplyManyRows(x, max_depth, fork);
 }
 
