@@ -42,9 +42,9 @@ void UnaryForwardWithSlope(Unary f, const float* x, float* y, float* slope, int6
 void UnaryForwardWithSlope(Unary f, const double* x, double* y, double* slope, int64_t n);
 
 // dx[i] += dy[i] f'(x[i]), from `source`: x, y = f(x) or f'(x), as WhatBackwardReads says (of kNeg it may be null). Where dy is
-// 0 nothing is added, also where f' is infinite or NaN.
-void UnaryBackward(Unary f, const float* source, const float* dy, float* dx, int64_t n);
-void UnaryBackward(Unary f, const double* source, const double* dy, double* dx, int64_t n);
+// 0 nothing is added, also where f' is infinite or NaN. Without `add` dx is written instead, and may be dy.
+void UnaryBackward(Unary f, const float* source, const float* dy, float* dx, int64_t n, bool add = true);
+void UnaryBackward(Unary f, const double* source, const double* dy, double* dx, int64_t n, bool add = true);
 
 enum class Binary : uint8_t { kAdd, kSub, kMul, kDiv };
 

@@ -151,51 +151,57 @@ void ForwardWithSlopeF32(Unary function, const float* x, float* y, float* slope,
   }
 }
 
-// dx += dy f(s), s being x, y or the slope; nothing where dy is 0, also where f is infinite.
-template <class F>
-HWY_INLINE void AddSlope(const float* s, const float* dy, float* dx, int64_t n, const F& f) {
+// dx += dy f(s), or dx = without kAdd, s being x, y or the slope; nothing where dy is 0, also where f is infinite.
+template <bool kAdd, class F>
+HWY_INLINE void PutSlope(const float* s, const float* dy, float* dx, int64_t n, const F& f) {
   ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
     const VF g = Load(dy + i, part), slope = hn::IfThenZeroElse(hn::Eq(g, hn::Zero(DF())), f(Load(s + i, part)));
-    Store(hn::MulAdd(g, slope, Load(dx + i, part)), dx + i, part);
+    Store(kAdd ? hn::MulAdd(g, slope, Load(dx + i, part)) : hn::Mul(g, slope), dx + i, part);
   });
 }
 
-// dx += dy / (factor s), nothing where dy is 0.
-HWY_INLINE void AddQuotient(float factor, const float* s, const float* dy, float* dx, int64_t n) {
+// The same for dy / (factor s).
+template <bool kAdd>
+HWY_INLINE void PutQuotient(float factor, const float* s, const float* dy, float* dx, int64_t n) {
   const VF c = hn::Set(DF(), factor);
   ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
     const VF g = Load(dy + i, part);
-    const VF quotient = hn::Div(g, hn::Mul(c, Load(s + i, part)));
-    Store(hn::Add(Load(dx + i, part), hn::IfThenZeroElse(hn::Eq(g, hn::Zero(DF())), quotient)), dx + i, part);
+    const VF quotient = hn::IfThenZeroElse(hn::Eq(g, hn::Zero(DF())), hn::Div(g, hn::Mul(c, Load(s + i, part))));
+    Store(kAdd ? hn::Add(Load(dx + i, part), quotient) : quotient, dx + i, part);
   });
 }
 
-void BackwardF32(Unary function, const float* s, const float* dy, float* dx, int64_t n) {
+template <bool kAdd>
+void BackwardOf(Unary function, const float* s, const float* dy, float* dx, int64_t n) {
   switch (function) {
     case Unary::kNeg:
-      return AddSlope(dy, dy, dx, n, [](VF) HWY_ATTR { return Const(-1); });
+      return PutSlope<kAdd>(dy, dy, dx, n, [](VF) HWY_ATTR { return Const(-1); });
     case Unary::kExp:
-      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
+      return PutSlope<kAdd>(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
     case Unary::kLog:
-      return AddQuotient(1, s, dy, dx, n);
+      return PutQuotient<kAdd>(1, s, dy, dx, n);
     case Unary::kSqrt:
-      return AddQuotient(2, s, dy, dx, n);
+      return PutQuotient<kAdd>(2, s, dy, dx, n);
     case Unary::kSquare:
-      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Add(v, v); });
+      return PutSlope<kAdd>(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Add(v, v); });
     case Unary::kTanh:
-      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::NegMulAdd(v, v, Const(1)); });
+      return PutSlope<kAdd>(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::NegMulAdd(v, v, Const(1)); });
     case Unary::kSigmoid:
-      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Mul(v, hn::Sub(Const(1), v)); });
+      return PutSlope<kAdd>(s, dy, dx, n, [](VF v) HWY_ATTR { return hn::Mul(v, hn::Sub(Const(1), v)); });
     case Unary::kRelu:
       return ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
         const VF g = hn::IfThenZeroElse(hn::Le(Load(s + i, part), hn::Zero(DF())), Load(dy + i, part));
-        Store(hn::Add(Load(dx + i, part), g), dx + i, part);
+        Store(kAdd ? hn::Add(Load(dx + i, part), g) : g, dx + i, part);
       });
     case Unary::kGelu:
     case Unary::kGeluTanh:
     case Unary::kSilu:
-      return AddSlope(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
+      return PutSlope<kAdd>(s, dy, dx, n, [](VF v) HWY_ATTR { return v; });
   }
+}
+
+void BackwardF32(Unary function, const float* s, const float* dy, float* dx, int64_t n, bool add) {
+  add ? BackwardOf<true>(function, s, dy, dx, n) : BackwardOf<false>(function, s, dy, dx, n);
 }
 
 }  // namespace
@@ -314,8 +320,8 @@ void UnaryForwardWithSlope(Unary f, const float* x, float* y, float* slope, int6
   WEFT_DISPATCH(ForwardWithSlopeF32)(f, x, y, slope, n);
 }
 
-void UnaryBackward(Unary f, const float* source, const float* dy, float* dx, int64_t n) {
-  WEFT_DISPATCH(BackwardF32)(f, source, dy, dx, n);
+void UnaryBackward(Unary f, const float* source, const float* dy, float* dx, int64_t n, bool add) {
+  WEFT_DISPATCH(BackwardF32)(f, source, dy, dx, n, add);
 }
 
 void UnaryForward(Unary f, const double* x, double* y, int64_t n) {
@@ -331,9 +337,9 @@ void UnaryForwardWithSlope(Unary f, const double* x, double* y, double* slope, i
   }
 }
 
-void UnaryBackward(Unary f, const double* source, const double* dy, double* dx, int64_t n) {
+void UnaryBackward(Unary f, const double* source, const double* dy, double* dx, int64_t n, bool add) {
   if (f == Unary::kNeg) source = dy;
-  for (int64_t i = 0; i < n; ++i) dx[i] += dy[i] == 0 ? 0.0 : Gradient(f, source[i], dy[i]);
+  for (int64_t i = 0; i < n; ++i) dx[i] = (add ? dx[i] : 0.0) + (dy[i] == 0 ? 0.0 : Gradient(f, source[i], dy[i]));
 }
 
 }  // namespace weft::kernels

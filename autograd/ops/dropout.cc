@@ -72,20 +72,30 @@ Variable Dropout(Variable x, Sequences sequences, double p, RandomKey key) {
   });
   const Sequences kept = op.needs_backward() ? op.tape().Copy(sequences) : Sequences();
   op.Backward([=](Gradients& g) {
-    const Tensor grad = g.Into(x);
+    const Tensor upstream = g.Of(y);
+    const bool in_place = g.HandOver(y, x);
+    const Tensor grad = in_place ? upstream : g.Into(x);
     if (!grad.defined()) return;
     DispatchFloat("dropout", x.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const T* dy = g.Of(y).data<T>();
+      const T* dy = upstream.data<T>();
       T* dx = grad.data<T>();
       ForRows(rows, width, [&](int64_t first, int64_t count) {
         ForParts(
             kept, first, first + count,
             [&](int64_t row, int64_t n, const Sequence& s) {
-              kernels::DropoutBackward(key.Fold(s.id).bits, FirstElement(s, row, width), p, dy + row * width, dx + row * width,
-                                       n * width);
+              const uint64_t bits = key.Fold(s.id).bits;
+              const T* from = dy + row * width;
+              T* to = dx + row * width;
+              if (in_place) {  // what was dropped of x is dropped of its gradient
+                kernels::DropoutForward(bits, FirstElement(s, row, width), p, from, to, n * width);
+              } else {
+                kernels::DropoutBackward(bits, FirstElement(s, row, width), p, from, to, n * width);
+              }
             },
-            [&](int64_t row, int64_t n) { kernels::AddScaled(T(1), dy + row * width, dx + row * width, n * width); });
+            [&](int64_t row, int64_t n) {
+              if (!in_place) kernels::AddScaled(T(1), dy + row * width, dx + row * width, n * width);
+            });
       });
     });
   });

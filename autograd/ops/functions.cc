@@ -31,15 +31,14 @@ Variable Apply(const char* name, Unary function, Variable x) {
     });
   });
   op.Backward([name, function, source, x, y](Gradients& g) {
-    const Gradients::Sink dx = g.Onto(x);
-    DispatchFloat(name, y.dtype(), [&](auto zero) {
+    const Tensor dy = g.Of(y);
+    const Gradients::Sink dx = g.HandOver(y, x) ? Gradients::Sink{dy, false} : g.Onto(x);
+    DispatchFloat(name, dy.dtype(), [&](auto zero) {
       using T = decltype(zero);
-      const T *read = source.data<T>(), *upstream = g.Of(y).template data<T>();
+      const T *read = source.data<T>(), *upstream = dy.data<T>();
       T* to = dx.grad.template data<T>();
-      ForTiles(dx.grad.elements(), kTileElements, [&](int64_t i, int64_t n) {
-        if (!dx.add) kernels::Fill(T(0), to + i, n);  // of a tile: it stays in the cache
-        kernels::UnaryBackward(function, read + i, upstream + i, to + i, n);
-      });
+      ForTiles(dy.elements(), kTileElements,
+               [&](int64_t i, int64_t n) { kernels::UnaryBackward(function, read + i, upstream + i, to + i, n, dx.add); });
     });
   });
   return y;

@@ -78,6 +78,20 @@ TEST(DropoutTest, RowsOutsideOfSequencesAreCopied) {
   }
 }
 
+// Inside a chain the gradient takes the place of the one above it; the same as where it is added to zeros.
+TEST(DropoutTest, GradientInPlaceEqualsTheAddedOne) {
+  for (double p : {0.0, 0.4, 1.0}) {
+    const Numbers x(DType::kF32, {6, 37}, 1), up(DType::kF32, {6, 37}, 2);
+    Tape tape;
+    const Variable direct = tape.Input(x), chained = tape.Input(x);
+    const Sequence sequences[] = {{1, 2, 0, 0}, {4, 1, 0, 1}};
+    const Variable y = Dropout(direct, sequences, p, RandomKey{1});
+    const Variable z = Scale(Dropout(Scale(chained, 1), sequences, p, RandomKey{1}), 1);
+    tape.Backward(Add(y, z), up);
+    EXPECT_EQ(ToBytes(tape.Gradient(direct)), ToBytes(tape.Gradient(chained))) << p;
+  }
+}
+
 TEST(DropoutTest, BackwardUsesTheForwardMaskOverManyTiles) {  // B020
   const Numbers x = Ones(DType::kF32, {3000, 37}), up = Ones(DType::kF32, {3000, 37});
   const Sequence sequences[] = {{0, 1700, 0, 4}, {1700, 1300, 0, 5}};

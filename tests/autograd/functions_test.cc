@@ -49,6 +49,19 @@ TEST(Functions, ValuesEqualTheFormulas) {
   }
 }
 
+// Between two ops the gradient takes the place of the one above it; at an input used twice it is added.
+TEST(Functions, GradientsInsideAChainAndOfASharedInputEqualDifferences) {
+  for (const Named& f : kFunctions) {
+    SCOPED_TRACE(f.name);
+    const auto x = Random({3, 11}, 3, f.low, f.high);
+    ExpectGradients({x}, [&](const Inputs& v) { return Scale(f.op(Scale(v[0], 0.9)), 2); });
+    ExpectGradients({x}, [&](const Inputs& v) {
+      const Variable shared = Scale(v[0], 0.9);
+      return Mul(f.op(shared), Add(shared, f.op(shared)));
+    });
+  }
+}
+
 TEST(Functions, GradientsEqualDifferences) {
   for (const Named& f : kFunctions) {
     SCOPED_TRACE(f.name);

@@ -104,6 +104,23 @@ TEST_P(UnaryTest, BackwardAgreesWithThePlainLoopForAllSizesAndAdds) {
   }
 }
 
+TEST_P(UnaryTest, BackwardInPlaceEqualsThatAddedToZeros) {
+  const Function& f = GetParam();
+  const double low = std::max(f.low, -4.0) + (f.id == Unary::kLog || f.id == Unary::kSqrt ? 0.1 : 0.0);
+  const auto check = [&](const auto& x, auto dy) {
+    dy[3] = 0;
+    auto expected = dy;
+    std::fill(expected.begin(), expected.end(), 0);
+    const auto n = static_cast<int64_t>(x.size());
+    UnaryBackward(f.id, Source(f.id, x).data(), dy.data(), expected.data(), n);
+    UnaryBackward(f.id, Source(f.id, x).data(), dy.data(), dy.data(), n, false);
+    EXPECT_EQ(dy, expected) << f.name;
+  };
+  const std::vector<float> x = RandomFloats(70, 1, low, 4), dy = RandomFloats(70, 2);
+  check(x, dy);
+  check(ToDouble(x), ToDouble(dy));
+}
+
 TEST_P(UnaryTest, DoubleBackwardIsTheDerivative) {
   const Function& f = GetParam();
   const double low = std::max(f.low, -4.0) + (f.id == Unary::kLog || f.id == Unary::kSqrt ? 0.1 : 0.0);
