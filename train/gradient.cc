@@ -8,10 +8,6 @@
 namespace weft {
 namespace {
 
-// Tokens of both sides that a leaf runs at a time, about: its activations are held for that many only, and products are hardly
-// faster with more rows.
-constexpr int64_t kPieceTokens = 768;
-
 // Fills `sequences` with the places of sequences of these lengths, laid end to end.
 void Layout(absl::Span<const int64_t> lengths, absl::Span<const int64_t> ids, std::vector<Sequence>* sequences) {
   sequences->clear();

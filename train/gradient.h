@@ -35,6 +35,10 @@ struct LossSum {
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(targets); }
 };
 
+// Tokens of both sides that a leaf runs at a time, about: its activations are held for that many only, and products are hardly
+// faster with more rows.
+inline constexpr int64_t kPieceTokens = 896;
+
 // Cuts a batch into at most `parts` runs of whole sequences of about equal numbers of tokens, and appends them to `out`.
 // Depends on the batch alone. Views are valid until the batch changes. REQUIRES: parts >= 1, unless the batch is empty.
 void SplitBatch(const BatchView& batch, int64_t parts, std::vector<BatchView>* out);

@@ -85,8 +85,8 @@ TEST(GradientRunner, ALongLeafHoldsTheActivationsOfAPieceOnly) {
   const Batch batch = RandomBatch(*rig.model, Ids(400));
   std::vector<BatchView> pieces, whole = {batch.View()};
   const int64_t tokens = static_cast<int64_t>(batch.source_ids.size() + batch.target_ids.size());
-  ASSERT_GT(tokens, 2 * 768);
-  SplitBatch(batch.View(), (tokens + 767) / 768, &pieces);
+  ASSERT_GT(tokens, 2 * kPieceTokens);
+  SplitBatch(batch.View(), (tokens + kPieceTokens - 1) / kPieceTokens, &pieces);
   const auto run = [&](absl::Span<const BatchView> leaves, std::vector<double>* gradients) {
     GradientRunner runner(*rig.model, rig.parameters);
     Tensor slab;
