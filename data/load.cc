@@ -24,8 +24,10 @@ uint64_t HashPart(absl::string_view part, uint64_t hash) {
 
 void Report(Dataset* data, absl::string_view line) { absl::StrAppend(&data->report, line, "\n"); }
 
-// BuildTokenizer; what it says about the text gets the text's name in front.
-TokenizerOr BuildNamed(const TokenizerOptions& options, absl::Span<const absl::string_view> texts, absl::string_view name) {
+// A copy of `known` or, without one, BuildTokenizer; what that says about the text gets the text's name in front.
+TokenizerOr BuildNamed(const Tokenizer* known, const TokenizerOptions& options, absl::Span<const absl::string_view> texts,
+                       absl::string_view name) {
+  if (known != nullptr) return Tokenizer::FromSerialized(known->Serialize());
   TokenizerOr tokenizer = BuildTokenizer(options, texts);
   if (tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status())) return tokenizer;
   return absl::Status(tokenizer.status().code(), absl::StrCat(name, ": ", tokenizer.status().message()));
@@ -74,7 +76,7 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   TokenizerOptions tokenizer_options = options.target_tokenizer;
   tokenizer_options.specials = false;
   // The vocabulary is that of the whole file, the part for validation included: both come from one text.
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(tokenizer_options, {text}, name));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, tokenizer_options, {text}, name));
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*data->target_tokenizer, text, name));
   const int64_t tokens = static_cast<int64_t>(stream.size());
   WEFT_ASSIGN_OR_RETURN(const int64_t start, ValidationStart(tokens, options.valid_fraction, name));
@@ -129,10 +131,11 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
   source_options.specials = false;
   target_options.specials = true;
   const bool shared = options.shared_tokenizer;
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(target_options, Column(vocabulary, shared, true), train.name));
-  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, shared
-                                                    ? Tokenizer::FromSerialized(data->target_tokenizer->Serialize())
-                                                    : BuildNamed(source_options, Column(vocabulary, true, false), train.name));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
+                        BuildNamed(options.known_target, target_options, Column(vocabulary, shared, true), train.name));
+  const Tokenizer* known_source = shared ? data->target_tokenizer.get() : options.known_source;
+  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
+                        BuildNamed(known_source, source_options, Column(vocabulary, true, false), train.name));
   const auto encode = [&](NamedPairs& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
     WEFT_ASSIGN_OR_RETURN(*set, EncodePairs(&split.lines, split.name, *data->source_tokenizer, *data->target_tokenizer, keep));
     Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set)));
@@ -154,7 +157,7 @@ absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::str
   data->kind = DataKind::kLabels;
   TokenizerOptions tokenizer_options = options.source_tokenizer;
   tokenizer_options.specials = false;
-  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(tokenizer_options, vocabulary, train.name));
+  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(options.known_source, tokenizer_options, vocabulary, train.name));
   const auto encode = [&](NamedLabels& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
     WEFT_ASSIGN_OR_RETURN(*set, EncodeLabels(&split.lines, split.name, *data->source_tokenizer, data->class_names, keep));
     Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set)));
@@ -191,7 +194,10 @@ absl::Status LoadPairsOrLabels(const DataOptions& options, Dataset* data) {
   }
   WEFT_ASSIGN_OR_RETURN(LabelLines train, ParseLabels(train_text, train_name));
   WEFT_ASSIGN_OR_RETURN(LabelLines valid, ParseLabels(valid_text, valid_name));
-  WEFT_ASSIGN_OR_RETURN(data->class_names, CollectClasses(train, train_name));
+  data->class_names = options.known_classes;
+  if (data->class_names.empty()) {
+    WEFT_ASSIGN_OR_RETURN(data->class_names, CollectClasses(train, train_name));
+  }
   std::vector<absl::string_view> vocabulary;
   for (const LabelLine& line : train.labels) vocabulary.push_back(line.text);
   return FinishLabels(options, vocabulary, {train_name, std::move(train)}, {valid_name, std::move(valid)}, data);

@@ -93,6 +93,8 @@ int ProgramMain(int argc, char** argv) {
   sub->add_flag("--overwrite", train.overwrite, "Start anew in a run folder that has a run; its old files are removed")
       ->excludes(resume);
   sub->add_flag("--quiet", train.quiet, "No progress on stderr");
+  sub->add_flag("--detect-anomaly", train.detect_anomaly,
+                "Look at what every op computes; stop at the first NaN or infinity and name its op and layer (slower)");
   sub->callback([&] { run = [&] { return RunTrain(train, &signal); }; });
 
   EvalFlags eval;
@@ -144,6 +146,15 @@ int ProgramMain(int argc, char** argv) {
   sub->add_option("CHECKPOINT", inspect.checkpoint, kRunHelp)->required();
   sub->add_flag("--json", inspect.json, "One JSON object");
   sub->callback([&] { run = [&] { return RunInspect(inspect); }; });
+
+  AverageFlags average;
+  sub = verb("average", "Write a checkpoint with the mean of the weights of several");
+  sub->add_option("RUN", average.inputs, "Run folders (the newest --last checkpoints of each) and checkpoint files")
+      ->required();
+  sub->add_option("-o,--output", average.output, "The checkpoint to write")->required();
+  sub->add_option("--last", average.last, "Checkpoints to take of a run folder")->check(CLI::Range(1, 1 << 20));
+  sub->add_flag("--overwrite", average.overwrite, "Replace the output if it exists");
+  sub->callback([&] { run = [&] { return RunAverage(average); }; });
 
   AttentionFlags attention;
   sub = verb("attention", "Print the attention weights of an input as JSON, per layer and head");

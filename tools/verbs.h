@@ -14,7 +14,7 @@ namespace weft {
 struct TrainFlags {
   std::string config;
   std::vector<std::string> set;
-  bool resume = false, overwrite = false, quiet = false;
+  bool resume = false, overwrite = false, quiet = false, detect_anomaly = false;
 };
 // `signal` receives the number of the signal that ended the run, or 0.
 absl::Status RunTrain(const TrainFlags& flags, int* signal);
@@ -62,6 +62,14 @@ struct InspectFlags {
   bool json = false;
 };
 absl::Status RunInspect(const InspectFlags& flags);
+
+struct AverageFlags {
+  std::vector<std::string> inputs;  // run folders and checkpoint files
+  std::string output;
+  int64_t last = 5;  // of each run folder
+  bool overwrite = false;
+};
+absl::Status RunAverage(const AverageFlags& flags);
 
 struct AttentionFlags {
   std::string run;

@@ -72,6 +72,10 @@ Options WriteConfig(const Config& config) {
   RemoveIf(config.train.epochs == 0, "epochs", &train);
   RemoveIf(config.train.batch_size == 0, "batch_size", &train);
   RemoveIf(config.train.batch_tokens == 0, "batch_tokens", &train);
+  RemoveIf(config.train.minutes == 0, "minutes", &train);
+  RemoveIf(config.train.on_nonfinite != "skip", "max_skips", &train);
+  RemoveIf(config.train.init_from.empty(), "init_from", &train);
+  RemoveIf(config.train.init_from.empty(), "init_partial", &train);
   add("train", train);
 
   const bool sgd = config.optimizer.kind == "sgd";
@@ -88,7 +92,9 @@ Options WriteConfig(const Config& config) {
   add("schedule", schedule);
 
   add("valid", Write(config.valid));
-  add("checkpoint", Write(config.checkpoint));
+  Options checkpoint = Write(config.checkpoint);
+  RemoveIf(config.checkpoint.minutes == 0, "minutes", &checkpoint);
+  add("checkpoint", checkpoint);
   return root;
 }
 
@@ -120,8 +126,9 @@ void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
 }
 
 void TrainConfig::Fields(FieldVisitor& v) {
-  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs");
+  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs, or minutes");
   v.Visit("epochs", epochs, {.min = 1, .max = 100000}, "passes over the data to train; or steps");
+  v.Visit("minutes", minutes, {.min = 0, .min_open = true}, "stop after so much time, also before steps or epochs are done");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a batch; or batch_tokens");
   v.Visit("batch_tokens", batch_tokens, {.min = 1, .max = kMaxCount}, "target tokens of a batch; or batch_size");
   v.Visit("accumulate", accumulate, {.min = 1, .max = 1 << 20}, "batches of one update");
@@ -130,6 +137,12 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
   v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
   v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
+  v.Visit("ema_decay", ema_decay, {.min = 0, .max = 1, .max_open = true},
+          "decay of the moving average of the weights, which is what is validated and decoded with; 0 = none");
+  v.Choice("on_nonfinite", on_nonfinite, {"stop", "skip"}, "what a NaN or infinite loss or gradient does to the run");
+  v.Visit("max_skips", max_skips, {.min = 1, .max = kMaxCount}, "skip: updates left out in a row before the run stops");
+  v.Visit("init_from", init_from, "run or checkpoint to take initial weights and tokenizers from");
+  v.Visit("init_partial", init_partial, "init_from: allow parameters that are missing there or have another shape");
 }
 
 void OptimizerConfig::Fields(FieldVisitor& v) {
@@ -161,6 +174,7 @@ void ValidConfig::Fields(FieldVisitor& v) {
 
 void CheckpointConfig::Fields(FieldVisitor& v) {
   v.Visit("every", every, {.min = 0, .max = kMaxSteps}, "steps between checkpoints, 0 = only at the end");
+  v.Visit("minutes", minutes, {.min = 0, .min_open = true}, "the same by time");
   v.Visit("keep_last", keep_last, {.min = 1, .max = kMaxCount}, "newest checkpoints to keep");
   v.Visit("keep_best", keep_best, {.min = 0, .max = kMaxCount}, "best checkpoints to keep");
 }
@@ -183,6 +197,9 @@ std::string CanonicalConfig(const Config& config) {
     if (section.key == "data") {
       options.Remove("train");
       options.Remove("valid");
+    }
+    if (section.key == "train") {
+      for (const char* key : {"init_from", "init_partial"}) options.Remove(key);
     }
     root.Set(section.key, {options.entries(), ""});
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,11 @@ class GradientRunner {
   void EnableProfile();
   Profile TotalProfile() const;
 
+  // From now on, or no longer, every op of every pass is looked at (Tape::DetectAnomalies). Not while Run is running.
+  void DetectAnomalies(bool on);
+  // Of the last Run: the first of the first leaf that has one.
+  const std::optional<Anomaly>& anomaly() const { return anomaly_; }
+
  private:
   struct Worker;  // a tape with the buffers of one running leaf
 
@@ -92,7 +98,9 @@ class GradientRunner {
   std::vector<LossSum> losses_;  // by leaf
   std::vector<std::string> without_gradient_;
   bool reported_ = false;
-  bool profiled_ = false;
+  bool profiled_ = false, detects_anomalies_ = false;
+  std::vector<std::optional<Anomaly>> anomalies_;  // by leaf
+  std::optional<Anomaly> anomaly_;
   Profile merges_;  // of slabs
   int result_slab_ = -1;
 };

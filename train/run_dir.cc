@@ -248,4 +248,19 @@ absl::StatusOr<std::string> ResolveCheckpoint(const std::string& run_or_checkpoi
   return path;
 }
 
+absl::StatusOr<std::vector<std::string>> NewestCheckpoints(const std::string& run, int64_t count) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListSteps(run));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> last, FindLast(run));
+  std::erase_if(steps, [&](int64_t step) { return last.has_value() && step > *last; });
+  if (static_cast<int64_t>(steps.size()) < count) {
+    return absl::NotFoundError(absl::StrCat(run, ": has ", steps.size(), " checkpoints, ", count,
+                                            " are asked for; train with checkpoint.keep_last = ", count, " or more"));
+  }
+  std::vector<std::string> paths;
+  for (auto step = steps.end() - count; step != steps.end(); ++step) {
+    paths.push_back(absl::StrCat(run, "/", kCheckpoints, "/", CheckpointName(*step)));
+  }
+  return paths;
+}
+
 }  // namespace weft

@@ -69,6 +69,10 @@ class RunDir {
 // its `last`, else its newest checkpoint. NotFound, saying what is missing where. Takes no lock: the run may be live.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& run_or_checkpoint);
 
+// The newest `count` checkpoint files of a run folder, oldest first, none after the one that `last` names. NotFound when the
+// folder has fewer. Takes no lock.
+absl::StatusOr<std::vector<std::string>> NewestCheckpoints(const std::string& run, int64_t count);
+
 }  // namespace weft
 
 #endif  // WEFT_TRAIN_RUN_DIR_H_

@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   }
   WEFT_RETURN_IF_ERROR(Build(session.get()));
   session->parameters->Allocate(DType::kF32, meta.seed);
-  WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session->parameters.get()));
+  WEFT_RETURN_IF_ERROR(LoadForInference(checkpoint, session->parameters.get()));
   return session;
 }
 

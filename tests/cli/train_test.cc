@@ -172,7 +172,8 @@ TEST_F(TrainTest, DivergenceExitsThreeNamingStepAndParameter) {
   const Outcome outcome = Train("run", {"--set", "optimizer.lr=1e6", "--set", "schedule.kind=constant"});
   EXPECT_THAT(outcome, Fails(3, "diverged at step "));
   EXPECT_THAT(outcome, Fails(3, "first such gradient: "));
-  EXPECT_FALSE(Exists("run/last"));
+  EXPECT_THAT(outcome, Fails(3, "largest weight: "));
+  EXPECT_THAT(Weft({"eval", "run"}), Succeeds());  // of the weights before that step
 }
 
 TEST_F(TrainTest, MetricsHaveTheDocumentedKeys) {

@@ -177,8 +177,8 @@ TEST(Checkpoint, SaysWhatIsWrongWithAFile) {
   EXPECT_TRUE(absl::StrContains(OpenError(folder, bytes + std::string(100, '\0')), "longer than written"));
   EXPECT_TRUE(absl::StrContains(OpenError(folder, bytes.substr(0, bytes.size() / 2)), "cut off"));
   std::string newer = bytes;
-  newer[8] = 2;
-  EXPECT_TRUE(absl::StrContains(OpenError(folder, newer), "format 2 is newer than this build, which reads up to format 1"));
+  newer[8] = kCheckpointVersion + 1;
+  EXPECT_TRUE(absl::StrContains(OpenError(folder, newer), "format 3 is newer than this build, which reads up to format 2"));
   EXPECT_EQ(Checkpoint::Open(folder.Path("none")).status().code(), absl::StatusCode::kNotFound);
   const absl::Status directory = Checkpoint::Open(folder.path()).status();
   EXPECT_EQ(ExitCode(directory), 1);
