@@ -63,6 +63,8 @@ struct TrainConfig {
       0;  // 0: chosen by a rule on work and parameters; the trainer writes its choice here before it prints the config
   bool shuffle = true;
   int64_t log_every = 10;
+  bool tensorboard = true;
+  int64_t histograms = 0;  // 0: none
   void Fields(FieldVisitor& v);
 };
 
