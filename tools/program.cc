@@ -137,9 +137,20 @@ int ProgramMain(int argc, char** argv) {
 
   ConfigFlags config;
   sub = verb("config", "Print a config with all its keys as resolved");
-  sub->add_option("CONFIG", config.config, "The config, a TOML file")->required();
+  sub->add_option("CONFIG", config.config, "The config, a TOML file; not needed with --schema");
   AddSet(sub, &config.set);
+  CLI::Option* full = sub->add_flag("--full", config.full, "Every key, with a comment of what it does and may be");
+  CLI::Option* minimal =
+      sub->add_flag("--minimal", config.minimal, "Only the keys without which it would load to another config");
+  sub->add_flag("--schema", config.schema, "A JSON Schema of all keys, for editors")->excludes(full)->excludes(minimal);
+  full->excludes(minimal);
   sub->callback([&] { run = [&] { return RunPrintConfig(config); }; });
+
+  StatusFlags status_flags;
+  sub = verb("status", "How runs are doing: state, step, loss, speed, time left; also while they live");
+  sub->add_option("RUN", status_flags.runs, "Run folders")->required();
+  sub->add_flag("--json", status_flags.json, "One JSON object a run");
+  sub->callback([&] { run = [&] { return RunStatus(status_flags); }; });
 
   InspectFlags inspect;
   sub = verb("inspect", "Show what is in a checkpoint: step, config, tensors");

@@ -52,8 +52,9 @@ struct LayersFlags {
 absl::Status RunLayers(const LayersFlags& flags);
 
 struct ConfigFlags {
-  std::string config;
+  std::string config;  // may be empty with `schema`
   std::vector<std::string> set;
+  bool full = false, minimal = false, schema = false;  // at most one; none: the resolved config
 };
 absl::Status RunPrintConfig(const ConfigFlags& flags);
 
@@ -70,6 +71,12 @@ struct AverageFlags {
   bool overwrite = false;
 };
 absl::Status RunAverage(const AverageFlags& flags);
+
+struct StatusFlags {
+  std::vector<std::string> runs;
+  bool json = false;
+};
+absl::Status RunStatus(const StatusFlags& flags);
 
 struct AttentionFlags {
   std::string run;

@@ -60,7 +60,9 @@ Options WriteData(const Config& config) {
   return options;
 }
 
-Options WriteConfig(const Config& config) {
+}  // namespace
+
+Options ConfigOptions(const Config& config) {
   Options root;
   const auto add = [&](absl::string_view name, const Options& section) { root.Set(name, {section.entries(), ""}); };
   add("run", Write(config.run));
@@ -97,8 +99,6 @@ Options WriteConfig(const Config& config) {
   add("checkpoint", checkpoint);
   return root;
 }
-
-}  // namespace
 
 void RunConfig::Fields(FieldVisitor& v) {
   v.Visit("dir", dir, "folder of the run, relative to the working directory");
@@ -143,6 +143,9 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("max_skips", max_skips, {.min = 1, .max = kMaxCount}, "skip: updates left out in a row before the run stops");
   v.Visit("init_from", init_from, "run or checkpoint to take initial weights and tokenizers from");
   v.Visit("init_partial", init_partial, "init_from: allow parameters that are missing there or have another shape");
+  v.Visit("tensorboard", tensorboard, "write event files for TensorBoard into the run folder");
+  v.Visit("histograms", histograms, {.min = 0, .max = kMaxSteps},
+          "steps between histograms of weights for TensorBoard, 0 = none");
 }
 
 void OptimizerConfig::Fields(FieldVisitor& v) {
@@ -186,11 +189,11 @@ absl::Span<const absl::string_view> MetricNames() {
 
 bool HasHorizon(const ScheduleConfig& schedule) { return schedule.kind == "linear" || schedule.kind == "cosine"; }
 
-std::string PrintConfig(const Config& config) { return PrintToml(WriteConfig(config)); }
+std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(config)); }
 
 std::string CanonicalConfig(const Config& config) {
   Options root;
-  const Options resolved = WriteConfig(config);
+  const Options resolved = ConfigOptions(config);
   for (const Option& section : resolved.entries()) {
     Options options(std::get<OptionValue::Table>(section.value.value));
     if (section.key == "run") options.Remove("dir");
@@ -235,22 +238,16 @@ DataOptions ToDataOptions(const Config& config) {
 
 std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig() {
   std::vector<std::pair<std::string, std::vector<FieldDescription>>> sections;
-  const auto add = [&](absl::string_view name, auto section) {
+  ForEachSection([&](absl::string_view name, auto section) {
     FieldDescriber describer;
     section.Fields(describer);
+    if (name == "data") {
+      describer.fields.push_back({"tokenizer", "table", "{ kind = \"char\" }",
+                                  "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
+                                  kTokenizerDoc});
+    }
     sections.emplace_back(std::string(name), std::move(describer.fields));
-  };
-  add("run", RunConfig());
-  add("data", DataConfig());
-  sections.back().second.push_back(
-      {"tokenizer", "table", "{ kind = \"char\" }",
-       "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
-       "how text becomes tokens, on one side or both"});
-  add("train", TrainConfig());
-  add("optimizer", OptimizerConfig());
-  add("schedule", ScheduleConfig());
-  add("valid", ValidConfig());
-  add("checkpoint", CheckpointConfig());
+  });
   return sections;
 }
 

@@ -70,6 +70,8 @@ struct TrainConfig {
   int64_t max_skips = 10;  // in a row, with on_nonfinite = "skip"
   std::string init_from;   // absolute; a run or a checkpoint to take the initial weights and the tokenizers from
   bool init_partial = false;
+  bool tensorboard = true;
+  int64_t histograms = 0;  // 0: none
   void Fields(FieldVisitor& v);
 };
 

@@ -6,6 +6,7 @@
 #ifndef WEFT_TRAIN_GRADIENT_H_
 #define WEFT_TRAIN_GRADIENT_H_
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,8 @@ struct LossSum {
   }
   // Per target. REQUIRES: targets > 0.
   double mean_loss() const { return loss / static_cast<double>(targets); }
+  // e to the mean loss: of all targets, not a mean over batches. Infinity from a loss of about 709.8 nats on.
+  double perplexity() const { return std::exp(mean_loss()); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(targets); }
 };
 

@@ -8,7 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "train/average.h"
@@ -20,6 +23,7 @@
 #include "train/schedule.h"
 #include "train/session.h"
 #include "train/spikes.h"
+#include "train/tensorboard.h"
 
 namespace weft {
 namespace {
@@ -47,17 +51,27 @@ class Run {
   absl::StatusOr<TrainResult> Execute() {
     WEFT_RETURN_IF_ERROR(Prepare());
     WEFT_RETURN_IF_ERROR(OpenFolder());
+    const absl::Status status = Loop();
+    if (status.ok()) return result_;
+    // The last line of the log says how a run ended. A divergence has said so itself; where the disk is full this fails too.
+    if (status.code() != kDivergedCode) {
+      const std::string reason = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
+      folder_->Log(absl::StrCat("failed after step ", result_.step, ": ", reason)).IgnoreError();
+    }
+    return status;
+  }
+
+ private:
+  absl::Status Loop() {
     while (result_.step < steps_ && !result_.stopped_early && !result_.interrupted && !result_.out_of_time) {
       WEFT_RETURN_IF_ERROR(Update());
       result_.out_of_time = config_.train.minutes > 0 && Now() - started_ >= 60 * config_.train.minutes;
       WEFT_RETURN_IF_ERROR(ValidateAndSave());
       result_.interrupted = options_.stop != nullptr && options_.stop->load() != 0;
     }
-    WEFT_RETURN_IF_ERROR(Finish());
-    return result_;
+    return Finish();
   }
 
- private:
   // Loads the data, builds the model, and settles what the config left open. Touches no file of the run.
   absl::Status Prepare() {
     DataOptions data_options = ToDataOptions(config_);
@@ -141,6 +155,8 @@ class Run {
         resume ? MetricsWriter::Resume(folder_->metrics_path(), result_.step) : MetricsWriter::Create(folder_->metrics_path());
     if (!metrics.ok()) return metrics.status();
     metrics_.emplace(*std::move(metrics));
+    if (resume) WEFT_RETURN_IF_ERROR(DropEventsAfter(folder_->tensorboard_path(), result_.step));
+    if (config_.train.tensorboard) events_.emplace(folder_->tensorboard_path(), result_.step);
 
     for (absl::string_view line : absl::StrSplit(data_->report, '\n', absl::SkipEmpty())) Say(line);
     for (const std::string& note : notes_) Say(note);
@@ -152,6 +168,9 @@ class Run {
     Say(absl::StrCat("run folder: ", folder_->path()));
     if (resume) Say(absl::StrCat("resumed after step ", result_.step, result_.step >= steps_ ? ": the run is finished" : ""));
     started_ = last_log_ = last_save_ = Now();
+    // What `weft status` computes the pace from. For the log only: a live screen shows the time that is left.
+    folder_->Log(absl::StrCat("started ", absl::FormatTime(absl::Now(), absl::UTCTimeZone()), " after step ", result_.step))
+        .IgnoreError();
     return absl::OkStatus();
   }
 
@@ -332,11 +351,20 @@ class Run {
   }
 
   absl::Status WriteMetrics() {
-    if (pending_.empty()) return absl::OkStatus();
-    const std::vector<MetricPair> pairs(pending_.begin(), pending_.end());  // views of pending_'s names
-    WEFT_RETURN_IF_ERROR(metrics_->Write(result_.step, pairs));
-    pending_.clear();
-    return absl::OkStatus();
+    if (!pending_.empty()) {
+      const std::vector<MetricPair> pairs(pending_.begin(), pending_.end());  // views of pending_'s names
+      WEFT_RETURN_IF_ERROR(metrics_->Write(result_.step, pairs));
+      if (events_.has_value()) WEFT_RETURN_IF_ERROR(events_->WriteScalars(result_.step, pairs));
+      pending_.clear();
+    }
+    if (!events_.has_value() || config_.train.histograms == 0 || result_.step % config_.train.histograms != 0) {
+      return absl::OkStatus();
+    }
+    std::vector<NamedValues> weights;
+    for (const ParameterInfo& info : session_->parameters->list()) {
+      weights.emplace_back(info.name, Parameters::In(session_->parameters->slab(), info).span<float>());
+    }
+    return events_->WriteHistograms(result_.step, weights);
   }
 
   // Scores the validation set, says so, and adds the scores to this step's line. What is scored is the average of the weights
@@ -415,11 +443,9 @@ class Run {
     }
     progress_.Finish();
     const double seconds = Now() - started_;
-    return folder_->Log(absl::StrFormat("%s at step %d after %d updates in %s",
-                                        result_.interrupted   ? "interrupted"
-                                        : result_.out_of_time ? "out of time (train.minutes)"
-                                                              : "finished",
-                                        result_.step, result_.updates, FormatDuration(seconds)));
+    return folder_->Log(absl::StrFormat("%s at step %d after %d updates in %s%s",
+                                        result_.interrupted ? "interrupted" : "finished", result_.step, result_.updates,
+                                        FormatDuration(seconds), result_.out_of_time ? ": train.minutes is over" : ""));
   }
 
   // To the log file and, unless quiet, to the screen.
@@ -442,7 +468,8 @@ class Run {
   std::optional<WeightAverage> average_;
   LossSpikes spikes_;
   MemoryEstimate memory_;
-  std::vector<std::string> notes_;               // for the log, once there is one
+  std::vector<std::string> notes_;  // for the log, once there is one
+  std::optional<TensorBoardWriter> events_;
   std::vector<std::unique_ptr<Batch>> batches_;  // of one update, each at a fixed place: leaves_ view into them
   std::vector<BatchView> leaves_;
 
