@@ -289,6 +289,8 @@ Tensor Gradients::Scratch(DType dtype, const Shape& shape) {
   return Tensor(memory, dtype, shape);
 }
 
+void Gradients::Recycle(const Tensor& kept) { tape_->gradients_.Donate(kept.raw(), kept.bytes()); }
+
 Op::Op(const char* name, absl::Span<const Variable> inputs) : name_(name) {
   for (const Variable& input : inputs) {
     if (input.defined() && tape_ == nullptr) tape_ = input.tape;

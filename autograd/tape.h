@@ -224,6 +224,9 @@ class Gradients {
   bool HandOver(Variable y, Variable x);
   // Uninitialised memory until this backward function returns.
   Tensor Scratch(DType dtype, const Shape& shape);
+  // At the end of a backward function: what the op kept by Tape::Allocate, and nothing else has seen, becomes memory for
+  // gradients.
+  void Recycle(const Tensor& kept);
 
  private:
   friend class Tape;
