@@ -18,8 +18,9 @@ namespace weft {
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options);
 // Metrics of a validation.
 absl::Span<const absl::string_view> MetricNames();
-// Whether the learning rate falls until schedule.steps.
-bool HasHorizon(const ScheduleConfig& schedule);
+// Whether these keys mean something to the kind of optimizer.
+bool HasBetas(const OptimizerConfig& optimizer);
+bool HasEps(const OptimizerConfig& optimizer);
 
 // The entries of the table `value`, with its place; none, placed at `where_without`, for null or anything that is no table.
 Options TableOf(const OptionValue* value, absl::string_view where_without);

@@ -13,8 +13,10 @@
 #include "absl/strings/str_split.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
+#include "train/gradient_noise.h"
 #include "train/model_state.h"
 #include "train/optimizer.h"
+#include "train/parameter_groups.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/schedule.h"
@@ -68,14 +70,9 @@ class Run {
       const bool equal = config_.train.batch_size > 0;
       for (int64_t epoch = 0; epoch < (equal ? 0 : config_.train.epochs); ++epoch) steps_ += UpdatesIn(epoch);
       if (equal) steps_ = config_.train.epochs * UpdatesIn(0);
-      if (config_.schedule.steps == 0) config_.schedule.steps = steps_;
-      if (config_.schedule.kind != "constant" && config_.schedule.kind != "inverse_sqrt" &&
-          config_.schedule.warmup_steps > config_.schedule.steps) {
-        return absl::InvalidArgumentError(absl::StrCat("schedule.warmup_steps: found ", config_.schedule.warmup_steps,
-                                                       ", allowed at most ", config_.schedule.steps,
-                                                       ", the updates of train.epochs = ", config_.train.epochs));
-      }
+      WEFT_RETURN_IF_ERROR(CompleteSchedule(steps_, &config_.schedule));
     }
+    WEFT_RETURN_IF_ERROR(CheckGroups(config_.optimizer, *session_->parameters));
     WEFT_RETURN_IF_ERROR(CheckMemory(batch_tokens));
 
     session_->parameters->Allocate(DType::kF32, static_cast<uint64_t>(config_.run.seed));
@@ -89,15 +86,17 @@ class Run {
     return (batches + config_.train.accumulate - 1) / config_.train.accumulate;
   }
 
-  // Refuses what cannot fit before anything of that size is allocated. An estimate from below: value, gradient and two moments
-  // of each parameter, and what the blocks keep of a shard's tokens.
+  // Refuses what cannot fit before anything of that size is allocated. An estimate from below: value, gradient and moments of
+  // each parameter, and what the blocks keep of a shard's tokens.
   absl::Status CheckMemory(int64_t batch_tokens) const {
     const TransformerConfig& c = session_->model_config;
     const double slab = 4.0 * static_cast<double>(session_->parameters->slab_size());
     const double blocks = (c.has_encoder() ? c.encoder_layers : 0) + (c.has_decoder() ? c.decoder_layers : 0);
     const double per_token =
         4.0 * (blocks * (8.0 * c.d_model + 2.0 * c.hidden) + static_cast<double>(session_->model->sizes().target_vocabulary));
-    const double need = 4 * slab + per_token * static_cast<double>(batch_tokens) / static_cast<double>(config_.train.shards);
+    const double slabs = 2 + Optimizer::MomentSlabs(config_.optimizer);
+    const double need =
+        slabs * slab + per_token * static_cast<double>(batch_tokens) / static_cast<double>(config_.train.shards);
     const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
     if (need <= have) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -123,6 +122,10 @@ class Run {
     Say(absl::StrFormat("model: %s, %d parameters; shards of a batch: %d; updates in the first epoch: %d, in all: %d",
                         session_->model_config.family, session_->parameters->count(), config_.train.shards, UpdatesIn(0),
                         steps_));
+    for (const std::string& line : DescribeGroups(config_.optimizer, *session_->parameters)) Say(line);
+    if (config_.schedule.warmup_steps > steps_) {
+      Say(absl::StrFormat("warning: the run ends inside of the warm-up, which has %d updates", config_.schedule.warmup_steps));
+    }
     Say(absl::StrCat("run folder: ", folder_->path()));
     if (resume) Say(absl::StrCat("resumed after step ", result_.step, result_.step >= steps_ ? ": the run is finished" : ""));
     started_ = last_log_ = Now();
@@ -141,7 +144,7 @@ class Run {
                           data_->content_hash, config_.data.train, config_.data.valid));
     }
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session_->parameters.get()));
-    WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, *session_->parameters, &*optimizer_));
+    WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, &*optimizer_));
     WEFT_RETURN_IF_ERROR(batcher_->Seek(meta.position));
     result_.step = meta.step;
     tokens_ = meta.tokens;
@@ -167,6 +170,10 @@ class Run {
     const LossSum loss = runner_->Run(leaves_, config_.train.label_smoothing, key, &gradients);
     const double rate = LearningRate(config_.schedule, config_.optimizer.lr, result_.step + 1);
     if (!std::isfinite(loss.loss)) return Diverged(absl::StrCat("the loss is ", loss.mean_loss()), gradients);
+    if (config_.train.gradient_noise > 0) {
+      AddGradientNoise(config_.train.gradient_noise, result_.step, RandomKey{static_cast<uint64_t>(config_.run.seed)},
+                       static_cast<double>(loss.targets), *session_->parameters, gradients);
+    }
     const UpdateStats stats = optimizer_->Step(session_->parameters.get(), gradients, 1.0 / static_cast<double>(loss.targets),
                                                config_.train.clip_norm, rate);
     if (!stats.finite) return Diverged("the gradient is not finite", gradients);
