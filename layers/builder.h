@@ -3,21 +3,35 @@
 #ifndef WEFT_LAYERS_BUILDER_H_
 #define WEFT_LAYERS_BUILDER_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "layers/parameters.h"
 
 namespace weft {
 
-// How linear maps start: kXavier draws by Init::Xavier; kGpt2 is Normal(0.02), with maps that write into the residual stream
-// divided by sqrt(2 * layers) (Radford et al. 2019, section 2.3).
+// How the weights [out, in] of linear maps start:
+//   xavier           uniform, a = sqrt(6 / (in + out)) (Glorot, Bengio 2010, eq. 16)
+//   xavier_normal    std = sqrt(2 / (in + out)) (the same, eq. 12)
+//   kaiming_uniform  uniform, a = sqrt(6 / in): variance 2 / in as kaiming_normal
+//   kaiming_normal   std = sqrt(2 / in) (He et al. 2015, eq. 10)
+//   normal           std = InitScheme::std
+//   gpt2             std = 0.02; maps that write into the residual stream: divided by sqrt(2 layers) (Radford et al. 2019,
+//                    section 2.3)
 struct InitScheme {
-  enum class Kind : uint8_t { kXavier, kGpt2 };
+  enum class Kind : uint8_t { kXavier, kXavierNormal, kKaimingUniform, kKaimingNormal, kNormal, kGpt2 };
   Kind kind = Kind::kXavier;
   int64_t layers = 1;  // blocks whose outputs add up in one residual stream
+  double std = 0.02;   // of kNormal
+
+  // The names above, in the order of Kind.
+  static absl::Span<const absl::string_view> Names();
+  // REQUIRES: one of Names().
+  static Kind Named(absl::string_view name);
 };
 
 class Builder {

@@ -41,8 +41,8 @@ absl::Status Transformer::Build(Parameters* parameters) {
   }
   const int64_t blocks = c.family == "encoder_decoder" ? std::max(c.encoder_layers, c.decoder_layers)
                                                        : (c.has_encoder() ? c.encoder_layers : c.decoder_layers);
-  const Builder root(parameters, {c.init == "gpt2" ? InitScheme::Kind::kGpt2 : InitScheme::Kind::kXavier, blocks});
-  const double std = c.init == "gpt2" ? 0.02 : 1 / std::sqrt(static_cast<double>(c.d_model));
+  const Builder root(parameters, {InitScheme::Named(c.init), blocks, c.init_std});
+  const double std = c.init == "gpt2" ? 0.02 : c.init == "normal" ? c.init_std : 1 / std::sqrt(static_cast<double>(c.d_model));
   const double scale = c.embedding_scale ? std::sqrt(static_cast<double>(c.d_model)) : 1;
 
   if (c.has_encoder())

@@ -101,7 +101,9 @@ void TransformerConfig::Fields(FieldVisitor& v) {
   v.Visit("tied", tied, "which of \"source\", \"target\", \"output\" share one embedding matrix");
   v.Visit("embedding_scale", embedding_scale, "multiply embeddings by sqrt(d_model)");
   v.Choice("pool", pool, {"mean", "max", "first", "last"}, "encoder: from token vectors to one vector");
-  v.Choice("init", init, {"xavier", "gpt2"}, "how weights start");
+  v.Choice("init", init, InitScheme::Names(), "how weights start; xavier is uniform");
+  v.Visit("init_std", init_std, {.min = 0, .min_open = true},
+          "init = \"normal\": standard deviation of weights and embeddings");
 }
 
 void TransformerConfig::NormFields(FieldVisitor& v) {
@@ -150,6 +152,9 @@ TransformerConfig TransformerConfig::Read(const Options& model, std::vector<std:
   needs("decoder_layers", c.has_decoder(), "families with a decoder");
   if (reader.Has("max_positions") && c.positions != "learned") {
     reader.Error("max_positions", absl::StrCat("is for positions = \"learned\", found positions = \"", c.positions, "\""));
+  }
+  if (reader.Has("init_std") && c.init != "normal") {
+    reader.Error("init_std", absl::StrCat("is for init = \"normal\", found init = \"", c.init, "\""));
   }
   if (!c.tied.empty()) {
     std::vector<std::string> allowed;
@@ -203,6 +208,7 @@ Options TransformerConfig::Write() const {
     if (entry.key == "decoder_layers" && !has_decoder()) continue;
     if (entry.key == "max_positions" && positions != "learned") continue;
     if (entry.key == "tied" && tied.empty()) continue;
+    if (entry.key == "init_std" && init != "normal") continue;
     entries.push_back(entry);
   }
   Options options(std::move(entries));

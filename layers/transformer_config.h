@@ -42,7 +42,8 @@ struct TransformerConfig {
   std::vector<std::string> tied;                                   // of source, target, output: these share one matrix
   bool embedding_scale = false;                                    // embeddings times sqrt(d_model)
   std::string pool = "mean";                                       // encoder: mean | max | first | last
-  std::string init = "xavier";                                     // xavier | gpt2
+  std::string init = "xavier";                                     // InitScheme::Names
+  double init_std = 0.02;                                          // of init = "normal"
   std::vector<SublayerSpec> encoder_sublayers, decoder_sublayers;  // empty: the family's usual ones
 
   // All keys but the tables norm, encoder and decoder.

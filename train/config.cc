@@ -1,7 +1,9 @@
 #include "train/config.h"
 
+#include "absl/strings/str_cat.h"
 #include "data/tasks/task.h"
 #include "train/config_sections.h"
+#include "train/schedule.h"
 #include "train/toml.h"
 
 namespace weft {
@@ -60,6 +62,17 @@ Options WriteData(const Config& config) {
   return options;
 }
 
+OptionValue WriteGroups(const std::vector<OptimizerGroup>& groups) {
+  OptionValue::List list;
+  for (const OptimizerGroup& group : groups) {
+    Options options = Write(group);
+    RemoveIf(group.frozen, "lr_scale", &options);
+    RemoveIf(group.weight_decay < 0, "weight_decay", &options);
+    list.push_back({options.entries(), ""});
+  }
+  return {std::move(list), ""};
+}
+
 }  // namespace
 
 Options ConfigOptions(const Config& config) {
@@ -78,19 +91,26 @@ Options ConfigOptions(const Config& config) {
   RemoveIf(config.train.on_nonfinite != "skip", "max_skips", &train);
   RemoveIf(config.train.init_from.empty(), "init_from", &train);
   RemoveIf(config.train.init_from.empty(), "init_partial", &train);
+  RemoveIf(config.train.gradient_noise == 0, "gradient_noise", &train);
   add("train", train);
 
   const bool sgd = config.optimizer.kind == "sgd";
   Options optimizer = Write(config.optimizer);
-  RemoveIf(sgd, "betas", &optimizer);
-  RemoveIf(sgd, "eps", &optimizer);
+  RemoveIf(!HasBetas(config.optimizer), "betas", &optimizer);
+  RemoveIf(!HasEps(config.optimizer), "eps", &optimizer);
   RemoveIf(!sgd, "momentum", &optimizer);
   RemoveIf(!sgd, "nesterov", &optimizer);
+  if (!config.optimizer.groups.empty()) optimizer.Set("groups", WriteGroups(config.optimizer.groups));
   add("optimizer", optimizer);
 
+  const bool wsd = config.schedule.kind == "wsd", cycles = HasCycles(config.schedule);
   Options schedule = Write(config.schedule);
   RemoveIf(config.schedule.steps == 0, "steps", &schedule);
-  RemoveIf(!HasHorizon(config.schedule), "min_lr", &schedule);
+  RemoveIf(!HasHorizon(config.schedule) && !cycles, "min_lr", &schedule);
+  RemoveIf(!wsd || config.schedule.decay_steps == 0, "decay_steps", &schedule);
+  RemoveIf(!wsd, "shape", &schedule);
+  RemoveIf(!cycles, "cycle_steps", &schedule);
+  RemoveIf(!cycles, "cycle_multiplier", &schedule);
   add("schedule", schedule);
 
   add("valid", Write(config.valid));
@@ -136,6 +156,8 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("label_smoothing", label_smoothing, {.min = 0, .max = 1, .max_open = true}, "weight of the uniform distribution");
   v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
   v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
+  v.Visit("gradient_noise", gradient_noise, {.min = 0, .max = 1e6},
+          "eta of noise of variance eta / (1 + t)^0.55 on the gradient before clipping, 0 = none");
   v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
   v.Visit("ema_decay", ema_decay, {.min = 0, .max = 1, .max_open = true},
           "decay of the moving average of the weights, which is what is validated and decoded with; 0 = none");
@@ -149,21 +171,37 @@ void TrainConfig::Fields(FieldVisitor& v) {
 }
 
 void OptimizerConfig::Fields(FieldVisitor& v) {
-  v.Choice("kind", kind, {"adamw", "adam", "sgd"}, "the update rule");
+  v.Choice("kind", kind, {"adamw", "adam", "sgd", "lion", "adafactor"}, "the update rule");
   v.Visit("lr", lr, {.min = 0, .min_open = true}, "largest learning rate");
-  v.Visit("betas", betas, {.min = 0, .max = 1, .max_open = true}, "adam, adamw: decay of the two moments");
+  v.Visit("betas", betas, {.min = 0, .max = 1, .max_open = true},
+          "adam, adamw: decay of the two moments; lion: of the step's blend and of the moment, [0.9, 0.99] unless given");
   v.Visit("eps", eps, {.min = 0, .min_open = true}, "adam, adamw: added to the root of the second moment");
-  v.Visit("weight_decay", weight_decay, {.min = 0}, "decoupled for adamw, added to the gradient for adam and sgd");
+  v.Visit("weight_decay", weight_decay, {.min = 0},
+          "added to the gradient for adam and sgd, decoupled for the others; 0 unless given for all but adamw");
   v.Choice("decay", decay, {"matrices", "all"}, "what decays: parameters of rank 2 and above, or all");
   v.Visit("momentum", momentum, {.min = 0, .max = 1, .max_open = true}, "sgd: decay of the velocity");
   v.Visit("nesterov", nesterov, "sgd: look ahead along the velocity");
 }
 
+void OptimizerGroup::Fields(FieldVisitor& v) {
+  v.Visit("match", match, "names of parameters; * stands for any run of characters, ? for one");
+  v.Visit("lr_scale", lr_scale, {.min = 0, .min_open = true}, "multiplies the learning rate of these parameters");
+  v.Visit("weight_decay", weight_decay, {.min = 0}, "of all these parameters, instead of optimizer.weight_decay");
+  v.Visit("frozen", frozen, "leave these parameters as they are");
+}
+
 void ScheduleConfig::Fields(FieldVisitor& v) {
-  v.Choice("kind", kind, {"constant", "linear", "cosine", "inverse_sqrt"}, "course of the learning rate after the warm-up");
+  v.Choice("kind", kind, {"constant", "linear", "cosine", "inverse_sqrt", "wsd"},
+           "course of the learning rate after the warm-up; wsd: stable, then a decay");
   v.Visit("warmup_steps", warmup_steps, {.min = 0, .max = kMaxSteps}, "updates in which the rate rises from 0");
   v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "update at which min_lr is reached; default train.steps");
-  v.Visit("min_lr", min_lr, {.min = 0}, "linear, cosine: the last learning rate");
+  v.Visit("min_lr", min_lr, {.min = 0}, "linear, cosine, wsd: the last learning rate");
+  v.Visit("decay_steps", decay_steps, {.min = 1, .max = kMaxSteps}, "wsd: updates of the decay; default a fifth of steps");
+  v.Choice("shape", shape, {"linear", "cosine", "sqrt"}, "wsd: course of the decay; sqrt: 1 - sqrt of the part that is done");
+  v.Visit("cycle_steps", cycle_steps, {.min = 1, .max = kMaxSteps},
+          "cosine: updates of the first cycle, each of which starts at lr again, without end; not with steps");
+  v.Visit("cycle_multiplier", cycle_multiplier, {.min = 1, .max = 1000},
+          "cosine: each cycle is so many times as long as the last");
 }
 
 void ValidConfig::Fields(FieldVisitor& v) {
@@ -187,7 +225,9 @@ absl::Span<const absl::string_view> MetricNames() {
   return kNames;
 }
 
-bool HasHorizon(const ScheduleConfig& schedule) { return schedule.kind == "linear" || schedule.kind == "cosine"; }
+bool HasBetas(const OptimizerConfig& optimizer) { return HasEps(optimizer) || optimizer.kind == "lion"; }
+
+bool HasEps(const OptimizerConfig& optimizer) { return optimizer.kind == "adamw" || optimizer.kind == "adam"; }
 
 std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(config)); }
 
@@ -247,6 +287,14 @@ std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfi
                                   kTokenizerDoc});
     }
     sections.emplace_back(std::string(name), std::move(describer.fields));
+    if (name != "optimizer") return;
+    FieldDescriber group;
+    OptimizerGroup().Fields(group);
+    for (FieldDescription& field : group.fields) {
+      field.name = absl::StrCat("groups.", field.name);
+      if (field.name == "groups.weight_decay") field.default_value = "optimizer.weight_decay";
+      sections.back().second.push_back(std::move(field));
+    }
   });
   return sections;
 }

@@ -64,6 +64,7 @@ struct TrainConfig {
   int64_t shards =
       0;  // 0: chosen by a rule on work and parameters; the trainer writes its choice here before it prints the config
   bool shuffle = true;
+  double gradient_noise = 0.0;  // eta of AddGradientNoise, 0: none
   int64_t log_every = 10;
   double ema_decay = 0;  // of the moving average of the weights, which is then what is validated; 0: none
   std::string on_nonfinite = "stop";
@@ -75,23 +76,38 @@ struct TrainConfig {
   void Fields(FieldVisitor& v);
 };
 
+// One table of [[optimizer.groups]].
+struct OptimizerGroup {
+  std::string match = {};  // of parameter names; required
+  double lr_scale = 1.0;
+  double weight_decay = -1.0;  // -1: not given, so that of [optimizer]
+  bool frozen = false;
+  std::string where = {};  // place in the file; for messages only
+  void Fields(FieldVisitor& v);
+};
+
 struct OptimizerConfig {
   std::string kind = "adamw";
-  double lr = 1e-3;  // 0 is refused: nothing would train
-  std::vector<double> betas = {0.9, 0.999};
+  double lr = 1e-3;                          // 0 is refused: nothing would train
+  std::vector<double> betas = {0.9, 0.999};  // lion: 0.9, 0.99 unless given
   double eps = 1e-8;
-  double weight_decay = 0.01;      // sgd and adam: 0 unless given
+  double weight_decay = 0.01;      // 0 unless given for all but adamw
   std::string decay = "matrices";  // what weight_decay applies to: parameters of rank >= 2, or "all"
   double momentum = 0.0;
   bool nesterov = false;
-  void Fields(FieldVisitor& v);
+  std::vector<OptimizerGroup> groups;  // of several that fit a parameter, the last holds
+  void Fields(FieldVisitor& v);        // all but `groups`
 };
 
 struct ScheduleConfig {
   std::string kind = "constant";
   int64_t warmup_steps = 0;
-  int64_t steps = 0;  // linear, cosine: 0 only while unknown, with train.epochs; the trainer fills it in
+  int64_t steps = 0;  // of kinds with a horizon: 0 only while unknown, with train.epochs; the trainer fills it in
   double min_lr = 0.0;
+  int64_t decay_steps = 0;       // wsd: 0 = a fifth of steps
+  std::string shape = "linear";  // wsd: linear | cosine | sqrt
+  int64_t cycle_steps = 0;       // cosine: 0 = one period until steps; else the horizon means nothing
+  int64_t cycle_multiplier = 1;  // cosine
   void Fields(FieldVisitor& v);
 };
 

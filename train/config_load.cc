@@ -14,6 +14,7 @@
 #include "data/tasks/task.h"
 #include "train/config.h"
 #include "train/config_sections.h"
+#include "train/schedule.h"
 #include "train/toml.h"
 
 namespace weft {
@@ -211,40 +212,84 @@ class Loader {
     OptimizerConfig& c = config_.optimizer;
     if (optimizer.Has("kind") && !optimizer.Was("kind", c.kind)) {
       // Refused already; which keys go with it is anyone's guess.
-    } else if (c.kind == "sgd") {
-      for (const char* key : {"betas", "eps"}) optimizer.Meaningless(key, "kind", c.kind, "\"adamw\" and \"adam\"");
     } else {
-      for (const char* key : {"momentum", "nesterov"}) optimizer.Meaningless(key, "kind", c.kind, "\"sgd\"");
+      if (!HasBetas(c)) optimizer.Meaningless("betas", "kind", c.kind, "\"adamw\", \"adam\" and \"lion\"");
+      if (!HasEps(c)) optimizer.Meaningless("eps", "kind", c.kind, "\"adamw\" and \"adam\"");
+      for (const char* key : {"momentum", "nesterov"}) {
+        if (c.kind != "sgd") optimizer.Meaningless(key, "kind", c.kind, "\"sgd\"");
+      }
     }
     if (c.kind != "adamw" && !optimizer.Has("weight_decay")) c.weight_decay = 0;
+    if (c.kind == "lion" && !optimizer.Has("betas")) c.betas = {0.9, 0.99};
     if (c.betas.size() != 2) optimizer.Error("betas", absl::StrCat("found ", c.betas.size(), " values, allowed 2"));
     if (c.kind == "sgd" && c.nesterov && c.momentum == 0) {
       optimizer.Error("nesterov", "true needs optimizer.momentum > 0, found 0");
+    }
+    if (const OptionValue* groups = optimizer.reader().Take("groups")) ReadGroups(optimizer, *groups);
+  }
+
+  void ReadGroups(Section& optimizer, const OptionValue& value) {
+    constexpr char kAllowed[] = ", allowed tables: [[optimizer.groups]] with match = \"PATTERN\"";
+    const auto* list = std::get_if<OptionValue::List>(&value.value);
+    if (list == nullptr) return optimizer.Error("groups", absl::StrCat("found ", value.Describe(), kAllowed));
+    for (const OptionValue& entry : *list) {
+      if (!std::holds_alternative<OptionValue::Table>(entry.value)) {
+        Add({absl::StrCat(KeyPrefix(entry.where, "optimizer", "groups"), "found ", entry.Describe(), kAllowed)});
+        continue;
+      }
+      const Options table = TableOf(&entry, "");
+      OptionsReader reader("optimizer.groups", table);
+      OptimizerGroup group;
+      group.Fields(reader);
+      if (!reader.Has("match"))
+        reader.Error("match", "missing; give the names it holds for, for example match = \"encoder.*\"");
+      for (const char* key : {"lr_scale", "weight_decay"}) {
+        if (group.frozen && reader.Has(key)) reader.Error(key, "has no meaning with frozen = true: nothing is updated");
+      }
+      const OptionValue* match = table.Find("match");
+      group.where = match != nullptr ? match->where : entry.where;
+      config_.optimizer.groups.push_back(std::move(group));
+      Add(reader.Finish());
     }
   }
 
   void CheckSchedule(Section& schedule, Section& train) {
     ScheduleConfig& c = config_.schedule;
+    const bool kind_is_good = !schedule.Has("kind") || schedule.Was("kind", c.kind);
+    for (const char* key : {"decay_steps", "shape"}) {
+      if (kind_is_good && c.kind != "wsd") schedule.Meaningless(key, "kind", c.kind, "\"wsd\"");
+    }
+    for (const char* key : {"cycle_steps", "cycle_multiplier"}) {
+      if (kind_is_good && c.kind != "cosine") schedule.Meaningless(key, "kind", c.kind, "\"cosine\"");
+    }
+    if (kind_is_good && c.kind == "cosine" && schedule.Has("cycle_multiplier") && !schedule.Has("cycle_steps")) {
+      schedule.Error("cycle_multiplier", "needs schedule.cycle_steps, the length of the first cycle");
+    }
+    if (HasCycles(c) && schedule.Has("steps")) schedule.ExactlyOne("cycle_steps", &c.cycle_steps, "steps", &c.steps);
     const bool stated = schedule.Has("steps");
-    if (HasHorizon(c)) {
-      if (!stated) c.steps = config_.train.steps;
-      if (!stated && train.Has("minutes") && !train.Has("steps") && !train.Has("epochs")) {
+    if (HasHorizon(c) && !stated) {
+      c.steps = config_.train.steps;
+      if (train.Has("minutes") && !train.Has("steps") && !train.Has("epochs")) {
         schedule.Error("steps", absl::StrCat("missing; schedule.kind = \"", c.kind,
                                              "\" needs the update at which it ends, which train.minutes alone does not say"));
       }
+    }
+    if (HasHorizon(c) || HasCycles(c)) {
       if (c.min_lr > config_.optimizer.lr) {
         schedule.Error("min_lr", absl::StrCat("found ", FormatDouble(c.min_lr),
                                               ", allowed a number <= optimizer.lr = ", FormatDouble(config_.optimizer.lr)));
       }
-    } else if (!schedule.Has("kind") || schedule.Was("kind", c.kind)) {
-      schedule.Meaningless("min_lr", "kind", c.kind, "\"linear\" and \"cosine\"");
+    } else if (kind_is_good) {
+      schedule.Meaningless("min_lr", "kind", c.kind, "\"linear\", \"cosine\" and \"wsd\"");
     }
+    const absl::string_view horizon =
+        stated || !train.Has("steps") ? "schedule.steps" : "train.steps (the default of schedule.steps)";
     if (c.steps > 0 && c.warmup_steps > c.steps) {
-      schedule.Error(
-          schedule.Has("warmup_steps") ? "warmup_steps" : "steps",
-          absl::StrCat("found ", c.warmup_steps, " warm-up steps, allowed an integer <= ",
-                       stated || !train.Has("steps") ? "schedule.steps" : "train.steps (the default of schedule.steps)", " = ",
-                       c.steps));
+      schedule.Error(schedule.Has("warmup_steps") ? "warmup_steps" : "steps",
+                     absl::StrCat("found ", c.warmup_steps, " warm-up steps, allowed an integer <= ", horizon, " = ", c.steps));
+    } else if (c.steps > 0 && c.kind == "wsd" && c.warmup_steps + c.decay_steps > c.steps) {
+      schedule.Error("decay_steps", absl::StrCat("found ", c.warmup_steps, " warm-up and ", c.decay_steps,
+                                                 " decay steps, allowed a sum <= ", horizon, " = ", c.steps));
     }
   }
 

@@ -140,6 +140,11 @@ std::string ConfigSchema() {
       keys["tokenizer"] = TokenizerSchema();
     } else if (name == "optimizer") {
       keys["betas"]["minItems"] = keys["betas"]["maxItems"] = 2;
+      SchemaWriter group;
+      OptimizerGroup().Fields(group);
+      keys["groups"] = {{"type", "array"},
+                        {"description", "parameters with a rule of their own; of several that fit, the last holds"},
+                        {"items", Object(std::move(group.properties), {"match"})}};
     } else if (name == "valid") {
       keys["metrics"]["items"]["enum"] = Words(MetricNames());
       keys["metrics"]["uniqueItems"] = true;

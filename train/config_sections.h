@@ -21,8 +21,9 @@ inline constexpr char kTokenizerDoc[] = "how text becomes tokens, on one side or
 Options ConfigOptions(const Config& config);
 // Metrics of a validation.
 absl::Span<const absl::string_view> MetricNames();
-// Whether the learning rate falls until schedule.steps.
-bool HasHorizon(const ScheduleConfig& schedule);
+// Whether these keys mean something to the kind of optimizer.
+bool HasBetas(const OptimizerConfig& optimizer);
+bool HasEps(const OptimizerConfig& optimizer);
 
 // Calls f(name, section) with each section but [model], with its defaults, in the order in which they are printed.
 template <class F>

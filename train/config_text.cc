@@ -1,5 +1,7 @@
 #include "train/config_text.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
 #include "layers/transformer_config.h"
@@ -25,7 +27,15 @@ std::vector<FieldDescription> DescribeModel() {
 // One section with comments; `values` are those that it has.
 std::string FullSection(absl::string_view name, const std::vector<FieldDescription>& fields, const Options& values) {
   std::string text = absl::StrCat("[", name, "]\n");
+  std::vector<std::string> seen;
   for (const FieldDescription& field : fields) {
+    if (const size_t dot = field.name.find('.'); dot != std::string::npos) {  // a key of a table in a list
+      const std::string list = field.name.substr(0, dot);
+      absl::StrAppend(&text, "# [[", name, ".", list, "]] ", field.name.substr(dot + 1), ": ", field.doc, "; ", field.allowed,
+                      "\n");
+      continue;
+    }
+    seen.push_back(field.name);
     absl::StrAppend(&text, "# ", field.doc, "; ", field.allowed, "\n");
     if (const OptionValue* value = values.Find(field.name)) {
       absl::StrAppend(&text, field.name, " = ", PrintTomlValue(*value), "\n\n");
@@ -33,7 +43,11 @@ std::string FullSection(absl::string_view name, const std::vector<FieldDescripti
       absl::StrAppend(&text, "# ", field.name, " is not set\n\n");
     }
   }
-  return text;
+  for (const Option& option : values.entries()) {  // the lists themselves
+    if (std::find(seen.begin(), seen.end(), option.key) != seen.end()) continue;
+    absl::StrAppend(&text, option.key, " = ", PrintTomlValue(option.value), "\n");
+  }
+  return text + "\n";
 }
 
 // Takes keys out of a config one after the other, as long as it loads to the same one.

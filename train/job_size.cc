@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "train/gradient.h"
+#include "train/optimizer.h"
 #include "train/progress.h"
 
 namespace weft {
@@ -46,11 +47,6 @@ double CgroupMemory(double otherwise) {
     if (in >> limit && limit > 0) return std::min(limit, otherwise);
   }
   return otherwise;
-}
-
-int64_t MomentsOf(const OptimizerConfig& optimizer) {
-  if (optimizer.kind == "adam" || optimizer.kind == "adamw") return 2;
-  return optimizer.kind == "sgd" && optimizer.momentum == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -116,7 +112,8 @@ MemoryEstimate EstimateMemory(const Config& config, const Session& session, int6
   const double tokens = static_cast<double>(batch_tokens) / static_cast<double>(config.train.shards);
   const double longest = static_cast<double>(config.train.batch_size > 0 ? batch_tokens / config.train.batch_size : int64_t{1});
   MemoryEstimate estimate;
-  estimate.state = slab * static_cast<double>(2 + MomentsOf(config.optimizer) + (config.train.ema_decay > 0 ? 1 : 0));
+  estimate.state =
+      slab * static_cast<double>(2 + Optimizer::MomentSlabs(config.optimizer) + (config.train.ema_decay > 0 ? 1 : 0));
   estimate.activations = per_token * std::min(tokens, std::max(longest, static_cast<double>(kPieceTokens)));
   const double physical = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   estimate.available = CgroupMemory(physical);

@@ -37,8 +37,6 @@ void AddSlab(absl::string_view prefix, const Parameters& parameters, const Tenso
   }
 }
 
-std::string MomentPrefix(absl::string_view moment) { return absl::StrCat(kOptimizerPrefix, moment, "/"); }
-
 // Compares the tensors of the file that have this role with `wanted`.
 absl::Status CheckSameSet(const Checkpoint& checkpoint, Role role, absl::Span<const NamedTensor> wanted) {
   std::vector<std::string> missing, unexpected, different;
@@ -88,8 +86,10 @@ std::vector<NamedTensor> ParameterTensors(const Parameters& parameters) {
 
 std::vector<NamedTensor> StateTensors(const Parameters& parameters, const Optimizer& optimizer, const WeightAverage* average) {
   std::vector<NamedTensor> tensors = ParameterTensors(parameters);
-  for (const Optimizer::State& moment : optimizer.state()) {
-    AddSlab(MomentPrefix(moment.name), parameters, moment.slab, &tensors);
+  const auto add = [&](const NamedTensor& own) { tensors.push_back({absl::StrCat(kOptimizerPrefix, own.name), own.value}); };
+  for (const NamedTensor& moment : optimizer.state()) add(moment);
+  for (const NamedTensor& count : optimizer.counts()) {
+    if (count.value.At(0) != static_cast<double>(optimizer.updates())) add(count);
   }
   if (average != nullptr) AddSlab(kAveragePrefix, parameters, average->slab(), &tensors);
   return tensors;
@@ -103,17 +103,21 @@ absl::Status LoadParameters(const Checkpoint& checkpoint, Parameters* parameters
   return absl::OkStatus();
 }
 
-absl::Status LoadOptimizer(const Checkpoint& checkpoint, const Parameters& parameters, Optimizer* optimizer) {
-  const std::vector<Optimizer::State> moments = optimizer->state();
-  std::vector<NamedTensor> wanted;
-  for (const Optimizer::State& moment : moments) AddSlab(MomentPrefix(moment.name), parameters, moment.slab, &wanted);
-  WEFT_RETURN_IF_ERROR(CheckSameSet(checkpoint, Role::kMoment, wanted));
-  std::vector<Slab> slabs(moments.size());
-  for (size_t i = 0; i < moments.size(); ++i) {
-    WEFT_RETURN_IF_ERROR(ReadSlab(checkpoint, MomentPrefix(moments[i].name), parameters, &slabs[i]));
+absl::Status LoadOptimizer(const Checkpoint& checkpoint, Optimizer* optimizer) {
+  std::vector<NamedTensor> wanted;  // under their names in the file
+  const auto add = [&](const NamedTensor& own) { wanted.push_back({absl::StrCat(kOptimizerPrefix, own.name), own.value}); };
+  for (const NamedTensor& moment : optimizer->state()) add(moment);
+  for (const NamedTensor& count : optimizer->counts()) {
+    if (checkpoint.Find(absl::StrCat(kOptimizerPrefix, count.name)) != nullptr) add(count);
   }
-  for (size_t i = 0; i < moments.size(); ++i) moments[i].slab.CopyFrom(slabs[i].tensor());
+  WEFT_RETURN_IF_ERROR(CheckSameSet(checkpoint, Role::kMoment, wanted));
+  std::vector<Slab> read;
+  for (const NamedTensor& tensor : wanted) {
+    read.emplace_back(tensor.value.dtype(), tensor.value.elements());
+    WEFT_RETURN_IF_ERROR(checkpoint.ReadInto(tensor.name, read.back().tensor().Reshaped(tensor.value.shape())));
+  }
   optimizer->set_updates(checkpoint.meta().optimizer_updates);
+  for (size_t i = 0; i < wanted.size(); ++i) wanted[i].value.CopyFrom(read[i].tensor().Reshaped(wanted[i].value.shape()));
   return absl::OkStatus();
 }
 

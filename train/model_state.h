@@ -1,7 +1,8 @@
 // Model and optimizer as named tensors, and back: what a checkpoint holds of them. Parameters go under their own names, each
-// once (a tied one too), a moment of parameter NAME under "optimizer.m/NAME", its moving average under "average/NAME". Loading
-// is all or nothing: names, shapes and dtypes are compared first and the bytes are read aside, so an error leaves the model as
-// it was. Pure functions; not thread-safe with training.
+// once (a tied one too), a moment of parameter NAME under "optimizer.m/NAME", the updates of a parameter that was frozen for a
+// time under "optimizer.updates/NAME", its moving average under "average/NAME". Loading is all or nothing: names, shapes and
+// dtypes are compared first and the bytes are read aside, so an error leaves the model as it was. Pure functions; not
+// thread-safe with training.
 #ifndef WEFT_TRAIN_MODEL_STATE_H_
 #define WEFT_TRAIN_MODEL_STATE_H_
 
@@ -33,7 +34,7 @@ std::vector<NamedTensor> StateTensors(const Parameters& parameters, const Optimi
 // lacks, what only the file has, and what has another shape or dtype.
 absl::Status LoadParameters(const Checkpoint& checkpoint, Parameters* parameters);
 // Fills the moments and the count of updates. Errors as above; a checkpoint of another kind of optimizer is refused.
-absl::Status LoadOptimizer(const Checkpoint& checkpoint, const Parameters& parameters, Optimizer* optimizer);
+absl::Status LoadOptimizer(const Checkpoint& checkpoint, Optimizer* optimizer);
 
 // Whether the checkpoint has a moving average of its parameters.
 bool HasAverage(const Checkpoint& checkpoint);

@@ -15,9 +15,11 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "train/average.h"
+#include "train/gradient_noise.h"
 #include "train/job_size.h"
 #include "train/model_state.h"
 #include "train/optimizer.h"
+#include "train/parameter_groups.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/schedule.h"
@@ -103,14 +105,9 @@ class Run {
       const bool equal = config_.train.batch_size > 0;
       for (int64_t epoch = 0; epoch < (equal ? 0 : config_.train.epochs); ++epoch) steps_ += UpdatesIn(epoch);
       if (equal) steps_ = config_.train.epochs * UpdatesIn(0);
-      if (config_.schedule.steps == 0) config_.schedule.steps = steps_;
-      if (config_.schedule.kind != "constant" && config_.schedule.kind != "inverse_sqrt" &&
-          config_.schedule.warmup_steps > config_.schedule.steps) {
-        return absl::InvalidArgumentError(absl::StrCat("schedule.warmup_steps: found ", config_.schedule.warmup_steps,
-                                                       ", allowed at most ", config_.schedule.steps,
-                                                       ", the updates of train.epochs = ", config_.train.epochs));
-      }
+      WEFT_RETURN_IF_ERROR(CompleteSchedule(steps_, &config_.schedule));
     }
+    WEFT_RETURN_IF_ERROR(CheckGroups(config_.optimizer, *session_->parameters));
     memory_ = EstimateMemory(config_, *session_, batch_tokens);
     WEFT_RETURN_IF_ERROR(memory_.Check(config_));
 
@@ -165,6 +162,10 @@ class Run {
     Say(absl::StrCat("shards of a batch: ", config_.train.shards, "; updates in the first epoch: ", UpdatesIn(0), ", in all: ",
                      steps_ == kNoLimit ? absl::StrCat("what ", FormatDuration(60 * config_.train.minutes), " allow")
                                         : absl::StrCat(steps_)));
+    for (const std::string& line : DescribeGroups(config_.optimizer, *session_->parameters)) Say(line);
+    if (config_.schedule.warmup_steps > steps_) {
+      Say(absl::StrFormat("warning: the run ends inside of the warm-up, which has %d updates", config_.schedule.warmup_steps));
+    }
     Say(absl::StrCat("run folder: ", folder_->path()));
     if (resume) Say(absl::StrCat("resumed after step ", result_.step, result_.step >= steps_ ? ": the run is finished" : ""));
     started_ = last_log_ = last_save_ = Now();
@@ -186,7 +187,7 @@ class Run {
                           data_->content_hash, config_.data.train, config_.data.valid));
     }
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session_->parameters.get()));
-    WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, *session_->parameters, &*optimizer_));
+    WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, &*optimizer_));
     StartAverage();
     if (average_.has_value()) WEFT_RETURN_IF_ERROR(LoadAverage(checkpoint, *session_->parameters, &*average_));
     WEFT_RETURN_IF_ERROR(batcher_->Seek(meta.position));
@@ -223,10 +224,15 @@ class Run {
     } else if (!(std::abs(loss.mean_loss()) < kHopelessLoss)) {
       wrong = absl::StrCat("the loss is ", loss.mean_loss());
     } else {
+      if (config_.train.gradient_noise > 0) {
+        AddGradientNoise(config_.train.gradient_noise, result_.step, RandomKey{static_cast<uint64_t>(config_.run.seed)},
+                         static_cast<double>(loss.targets), *session_->parameters, gradients);
+      }
       stats = optimizer_->Step(session_->parameters.get(), gradients, 1.0 / static_cast<double>(loss.targets),
                                config_.train.clip_norm, rate);
       if (!stats.finite) wrong = absl::StrCat("the norm of the gradient is ", stats.grad_norm);
     }
+    if (!stats.weights_finite) return Stop(step, "the update made a weight infinite or NaN", Offender(gradients));
     if (!wrong.empty()) WEFT_RETURN_IF_ERROR(SkipOrStop(step, wrong, start, key, gradients));
 
     result_.step = step;
@@ -266,10 +272,15 @@ class Run {
       WEFT_RETURN_IF_ERROR(batcher_->Seek(start));
       WEFT_RETURN_IF_ERROR(Save());
     }
+    const std::string before =
+        config_.train.on_nonfinite == "skip" ? absl::StrCat(", nor with the ", skipped_in_row_, " before it") : "";
+    return Stop(step, wrong, absl::StrCat(details, "; no update was made with it", before));
+  }
+
+  absl::Status Stop(int64_t step, absl::string_view wrong, absl::string_view details) {
     progress_.Finish();
     const std::string message = absl::StrCat(
-        "diverged at step ", step, ": ", wrong, details, "; no update was made with it",
-        config_.train.on_nonfinite == "skip" ? absl::StrCat(", nor with the ", skipped_in_row_, " before it") : "", ". ",
+        "diverged at step ", step, ": ", wrong, details, ". ",
         result_.last_checkpoint.empty() ? "No checkpoint could be saved" : "The last checkpoint is " + result_.last_checkpoint,
         "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
     WEFT_RETURN_IF_ERROR(folder_->Log(message));
@@ -277,22 +288,27 @@ class Run {
   }
 
   // What is wrong where: the first op with a value that is not finite, found by running the update once more (the weights have
-  // not changed since), and the first such weight and gradient, or else the largest weight.
+  // not changed since), and its gradients and weights.
   std::string Diagnose(RandomKey key, const Tensor& gradients) {
-    const Parameters& parameters = *session_->parameters;
-    const std::string weight = FirstNonFinite(parameters, parameters.slab()), gradient = FirstNonFinite(parameters, gradients);
-    std::string details;
+    std::string first;
+    const std::string offender = Offender(gradients);
     if (!options_.detect_anomaly) {
       Tensor ignored;
       runner_->DetectAnomalies(true);
       runner_->Run(leaves_, config_.train.label_smoothing, key, &ignored);
       runner_->DetectAnomalies(false);
-      if (runner_->anomaly().has_value()) absl::StrAppend(&details, "; first: ", runner_->anomaly()->ToString());
+      if (runner_->anomaly().has_value()) first = absl::StrCat("; first: ", runner_->anomaly()->ToString());
     }
-    if (!weight.empty()) absl::StrAppend(&details, "; first such weight: ", weight);
-    if (!gradient.empty()) absl::StrAppend(&details, "; first such gradient: ", gradient);
-    if (weight.empty()) absl::StrAppend(&details, "; largest weight: ", LargestElement(parameters, parameters.slab()));
-    return details;
+    return absl::StrCat(first, offender);
+  }
+
+  // The first weight and gradient that is not finite, or else the largest weight.
+  std::string Offender(const Tensor& gradients) const {
+    const Parameters& parameters = *session_->parameters;
+    const std::string weight = FirstNonFinite(parameters, parameters.slab()), gradient = FirstNonFinite(parameters, gradients);
+    return absl::StrCat(weight.empty() ? "" : "; first such weight: ", weight,  //
+                        gradient.empty() ? "" : "; first such gradient: ", gradient,
+                        weight.empty() ? "; largest weight: " + LargestElement(parameters, parameters.slab()) : "");
   }
 
   // The progress line, and every train.log_every updates a line in metrics.jsonl.

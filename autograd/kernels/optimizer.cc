@@ -55,6 +55,50 @@ void SgdF32(const SgdStep& step, const float* g, float* p, float* buffer, int64_
   });
 }
 
+void LionF32(const LionStep& step, const float* g, float* p, float* m, int64_t n) {
+  const DF d;
+  const VF scale = Const(step.grad_scale), keep = Const(1.0 - step.lr * step.weight_decay), rate = Const(step.lr);
+  const VF beta1 = Const(step.beta1), rest1 = Const(1.0 - step.beta1);
+  const VF beta2 = Const(step.beta2), rest2 = Const(1.0 - step.beta2);
+  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
+    const VF gradient = hn::Mul(scale, Load(g + i, part)), mean = Load(m + i, part);
+    const VF blended = hn::MulAdd(beta1, mean, hn::Mul(rest1, gradient));
+    const VF sign = hn::IfThenZeroElse(hn::Eq(blended, hn::Zero(d)), hn::CopySign(hn::Set(d, 1.0f), blended));
+    Store(hn::MulAdd(beta2, mean, hn::Mul(rest2, gradient)), m + i, part);
+    Store(hn::NegMulAdd(rate, sign, hn::Mul(keep, Load(p + i, part))), p + i, part);
+  });
+}
+
+void AddSquaresF32(const float* g, double* sums, int64_t n) {
+  const DD d;
+  const hn::Rebind<float, DD> narrow;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const VD x = hn::PromoteTo(d, hn::LoadU(narrow, g + i));
+    hn::StoreU(hn::MulAdd(x, x, hn::LoadU(d, sums + i)), d, sums + i);
+  }
+  // The square of a float is exact in double, so fused or not is no difference.
+  for (; i < n; ++i) sums[i] += static_cast<double>(g[i]) * g[i];
+}
+
+double SumSquaredProductsF32(const float* factors, const float* g, int64_t n) {
+  DoubleSum sum;
+  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
+    const VF product = hn::Mul(Load(factors + i, part), Load(g + i, part));
+    sum.AddProduct(product, product);
+  });
+  return sum.Total();
+}
+
+void ScaledStepF32(double keep, double rate, const float* factors, const float* g, float* p, int64_t n) {
+  const VF keep_part = Const(keep), step = Const(rate);
+  ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
+    const VF product = hn::Mul(Load(factors + i, part), Load(g + i, part));
+    Store(hn::NegMulAdd(step, product, hn::Mul(keep_part, Load(p + i, part))), p + i, part);
+  });
+}
+
 }  // namespace
 }  // namespace weft::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -64,6 +108,10 @@ namespace weft::kernels {
 namespace {
 HWY_EXPORT(AdamF32);
 HWY_EXPORT(SgdF32);
+HWY_EXPORT(LionF32);
+HWY_EXPORT(AddSquaresF32);
+HWY_EXPORT(SumSquaredProductsF32);
+HWY_EXPORT(ScaledStepF32);
 }  // namespace
 
 void Adam(const AdamStep& step, const float* g, float* p, float* m, float* v, int64_t n) {
@@ -99,6 +147,42 @@ void Sgd(const SgdStep& step, const double* g, double* p, double* buffer, int64_
     }
     p[i] -= step.lr * direction;
   }
+}
+
+void Lion(const LionStep& step, const float* g, float* p, float* m, int64_t n) { WEFT_DISPATCH(LionF32)(step, g, p, m, n); }
+
+void Lion(const LionStep& step, const double* g, double* p, double* m, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double gradient = step.grad_scale * g[i];
+    const double blended = step.beta1 * m[i] + (1.0 - step.beta1) * gradient;
+    const double sign = blended > 0 ? 1 : blended < 0 ? -1 : 0;
+    m[i] = step.beta2 * m[i] + (1.0 - step.beta2) * gradient;
+    p[i] = (1.0 - step.lr * step.weight_decay) * p[i] - step.lr * sign;
+  }
+}
+
+void AddSquares(const float* g, double* sums, int64_t n) { WEFT_DISPATCH(AddSquaresF32)(g, sums, n); }
+
+void AddSquares(const double* g, double* sums, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) sums[i] += g[i] * g[i];
+}
+
+double SumSquaredProducts(const float* factors, const float* g, int64_t n) {
+  return WEFT_DISPATCH(SumSquaredProductsF32)(factors, g, n);
+}
+
+double SumSquaredProducts(const double* factors, const double* g, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += factors[i] * g[i] * (factors[i] * g[i]);
+  return sum;
+}
+
+void ScaledStep(double keep, double rate, const float* factors, const float* g, float* p, int64_t n) {
+  WEFT_DISPATCH(ScaledStepF32)(keep, rate, factors, g, p, n);
+}
+
+void ScaledStep(double keep, double rate, const double* factors, const double* g, double* p, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) p[i] = keep * p[i] - rate * (factors[i] * g[i]);
 }
 
 }  // namespace weft::kernels

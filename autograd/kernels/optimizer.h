@@ -1,7 +1,7 @@
-// Update rules over one range of the parameter slab: parameters p, gradients g and moments in one pass. Element-wise, so a
-// range may be split anywhere. Single-threaded, no allocation, no state. The float versions compute in float lanes (Highway,
-// run-time dispatch; constants are prepared in double; divisions and roots are exact), the double versions are plain loops. No
-// pointer may alias another.
+// Update rules over one range of the parameter slab: parameters p, gradients g and moments in one pass. Element-wise (but for
+// SumSquaredProducts), so a range may be split anywhere. Single-threaded, no allocation, no state. The float versions compute
+// in float lanes (Highway, run-time dispatch; constants are prepared in double; divisions and roots are exact), the double
+// versions are plain loops. No pointer may alias another.
 #ifndef WEFT_AUTOGRAD_KERNELS_OPTIMIZER_H_
 #define WEFT_AUTOGRAD_KERNELS_OPTIMIZER_H_
 
@@ -37,6 +37,28 @@ struct SgdStep {
 // `buffer` is not used and may be null.
 void Sgd(const SgdStep& step, const float* g, float* p, float* buffer, int64_t n);
 void Sgd(const SgdStep& step, const double* g, double* p, double* buffer, int64_t n);
+
+struct LionStep {
+  double lr = 1e-4, beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0;
+  double grad_scale = 1;  // multiplies g first
+};
+
+// Chen et al. 2023, algorithm 2. With g' = grad_scale g: p = (1 - lr weight_decay) p - lr sign(beta1 m + (1 - beta1) g');
+// m = beta2 m + (1 - beta2) g'. The sign of 0 is 0.
+void Lion(const LionStep& step, const float* g, float* p, float* m, int64_t n);
+void Lion(const LionStep& step, const double* g, double* p, double* m, int64_t n);
+
+// The passes of Adafactor over one row g of a gradient; train/adafactor.h has the algorithm.
+// sums[i] += g[i]^2, in double.
+void AddSquares(const float* g, double* sums, int64_t n);
+void AddSquares(const double* g, double* sums, int64_t n);
+// Sum of (factors[i] g[i])^2, in double.
+double SumSquaredProducts(const float* factors, const float* g, int64_t n);
+double SumSquaredProducts(const double* factors, const double* g, int64_t n);
+// p[i] = keep p[i] - rate factors[i] g[i].
+void ScaledStep(double keep, double rate, const float* factors, const float* g, float* p, int64_t n);
+void ScaledStep(double keep, double rate, const double* factors, const double* g, double* p, int64_t n);
 
 }  // namespace weft::kernels
 

@@ -84,8 +84,8 @@ kind = "adamx"
       "job.toml:10:9: train.steps: found \"1000\" (a string), allowed an integer in [1, 1000000000000]",
       "job.toml:11:14: train.batch_size: found 0 (an integer), allowed an integer in [1, 2147483647]",
       "job.toml:12:1: train.dropout: unknown key; dropout is a key of [model]",
-      "job.toml:15:8: optimizer.kind: found \"adamx\" (a string), allowed \"adamw\", \"adam\", \"sgd\"; did you mean "
-      "\"adamw\"?"};
+      "job.toml:15:8: optimizer.kind: found \"adamx\" (a string), allowed \"adamw\", \"adam\", \"sgd\", "
+      "\"lion\", \"adafactor\"; did you mean \"adamw\"?"};
   for (const char* verb : {"train", "config"}) {
     const Outcome outcome = Weft({verb, "job.toml"});
     EXPECT_EQ(outcome.code, 2);

@@ -123,19 +123,60 @@ TEST(OptimizerFloatTest, SgdAgreesWithThePlainLoop) {
   }
 }
 
+TEST(OptimizerFloatTest, LionAgreesWithThePlainLoop) {
+  for (int64_t n = 0; n <= 70; ++n) {
+    // |0.9 m + 0.1 g| > 0.05 whatever g: both round to the same sign.
+    std::vector<float> p = RandomFloats(n, 9), m = RandomFloats(n, 10, 0.3, 0.4);
+    std::vector<double> p64 = ToDouble(p), m64 = ToDouble(m);
+    const std::vector<float> g = RandomFloats(n, 11);
+    const LionStep step{0.01, 0.9, 0.99, 0.1, 0.5};
+    Lion(step, g.data(), p.data(), m.data(), n);
+    Lion(step, ToDouble(g).data(), p64.data(), m64.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(p[i], p64[i], 4e-7);
+      EXPECT_NEAR(m[i], m64[i], 1e-7);
+    }
+  }
+}
+
+TEST(OptimizerFloatTest, AdafactorPassesAgreeWithThePlainLoops) {
+  for (int64_t n = 0; n <= 70; ++n) {
+    const std::vector<float> g = RandomFloats(n, 12), factors = RandomFloats(n, 13, 0.5, 3);
+    std::vector<double> sums(n, 0.25), sums64 = sums;
+    AddSquares(g.data(), sums.data(), n);
+    AddSquares(ToDouble(g).data(), sums64.data(), n);
+    EXPECT_EQ(sums, sums64);  // squares of floats are exact in double
+    EXPECT_NEAR(SumSquaredProducts(factors.data(), g.data(), n),
+                SumSquaredProducts(ToDouble(factors).data(), ToDouble(g).data(), n),
+                n * 36 * 2e-7);  // terms below 36, each product rounded once to float
+    std::vector<float> p = RandomFloats(n, 14);
+    std::vector<double> p64 = ToDouble(p);
+    ScaledStep(0.99, 0.1, factors.data(), g.data(), p.data(), n);
+    ScaledStep(0.99, 0.1, ToDouble(factors).data(), ToDouble(g).data(), p64.data(), n);
+    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(p[i], p64[i], 6e-7);
+  }
+}
+
 TEST(OptimizerFloatTest, BitsDependOnNeitherPlaceNorLength) {
   const std::vector<float> g = RandomFloats(70, 7), start = RandomFloats(70, 8);
-  std::vector<float> p = start, m(70), v(70), p_sgd = start, buffer = start;
+  std::vector<float> p = start, m(70), v(70), p_sgd = start, buffer = start, p_lion = start, m_lion = start, p_scaled = start;
   AdamStep adam = StepAt(1, 0.01, 1e-8);
   adam.weight_decay = 0.1;
   const SgdStep sgd{0.1, 0.9, 0.01, true, false, 0.5};
   Adam(adam, g.data(), p.data(), m.data(), v.data(), 70);
+  const LionStep lion{0.01, 0.9, 0.99, 0.1, 0.5};
   Sgd(sgd, g.data(), p_sgd.data(), buffer.data(), 70);
+  Lion(lion, g.data(), p_lion.data(), m_lion.data(), 70);
+  ScaledStep(0.99, 0.1, start.data(), g.data(), p_scaled.data(), 70);
   for (int64_t i = 0; i < 70; ++i) {
     float one = start[i], m1 = 0, v1 = 0, two = start[i], b1 = start[i];
     Adam(adam, &g[i], &one, &m1, &v1, 1);
     Sgd(sgd, &g[i], &two, &b1, 1);
     EXPECT_TRUE(SameBits(one, p[i]) && SameBits(m1, m[i]) && SameBits(v1, v[i])) << i;
+    float three = start[i], m2 = start[i], four = start[i];
+    Lion(lion, &g[i], &three, &m2, 1);
+    ScaledStep(0.99, 0.1, &start[i], &g[i], &four, 1);
+    EXPECT_TRUE(SameBits(three, p_lion[i]) && SameBits(m2, m_lion[i]) && SameBits(four, p_scaled[i])) << i;
     EXPECT_TRUE(SameBits(two, p_sgd[i]) && SameBits(b1, buffer[i])) << i;
   }
 }

@@ -100,6 +100,50 @@ TEST(Parameters, XavierUniformStaysInItsBoundsAndFillsThem) {
   EXPECT_GT(largest, 0.99 * a);
 }
 
+TEST(Parameters, InitSchemesHaveTheMeanAndVarianceOfTheirFormulas) {
+  constexpr int64_t kOut = 300, kIn = 100;
+  constexpr double kCount = kOut * kIn;
+  struct Expected {
+    const char* name;
+    double variance;
+    bool normal;
+  };
+  // Of a uniform distribution on [-a, a) the variance is a^2 / 3.
+  constexpr Expected kSchemes[] = {
+      {"xavier", 6.0 / 400 / 3, false},    {"xavier_normal", 2.0 / 400, true}, {"kaiming_uniform", 6.0 / 100 / 3, false},
+      {"kaiming_normal", 2.0 / 100, true}, {"normal", 0.05 * 0.05, true},      {"gpt2", 0.02 * 0.02, true}};
+  ASSERT_EQ(std::size(kSchemes), InitScheme::Names().size());
+  for (const auto& [name, variance, normal] : kSchemes) {
+    Parameters parameters;
+    Builder(&parameters, {InitScheme::Named(name), 1, 0.05}).Weight("w", kOut, kIn);
+    parameters.Allocate(DType::kF64, 1);
+    double sum = 0, squares = 0, largest = 0;
+    for (double w : ToDoubles(parameters.value(0))) {
+      sum += w;
+      squares += w * w;
+      largest = std::max(largest, std::abs(w));
+    }
+    // The standard error of the mean is sqrt(v / n). That of the mean square is sqrt((E x^4 - v^2) / n), with E x^4 = 3 v^2 for
+    // a normal, a^4 / 5 = 9/5 v^2 for a uniform distribution. Five of each.
+    EXPECT_NEAR(sum / kCount, 0, 5 * std::sqrt(variance / kCount)) << name;
+    EXPECT_NEAR(squares / kCount, variance, 5 * variance * std::sqrt((normal ? 2 : 0.8) / kCount)) << name;
+    // 30,000 normal draws reach 3 standard deviations for certain (each does with probability 0.0027), uniform ones sqrt(3).
+    EXPECT_EQ(largest > 2 * std::sqrt(variance), normal) << name;
+  }
+}
+
+TEST(Parameters, InitStdIsThatOfWeightsAndEmbeddings) {
+  TransformerConfig config = SmallConfig("decoder");
+  config.init = "normal";
+  config.init_std = 1e-3;
+  const ModelRig rig(config, {.perturb = false});
+  for (const ParameterInfo& info : rig.parameters.list()) {
+    if (info.shape.rank() < 2) continue;
+    EXPECT_EQ(static_cast<int>(info.init.kind), static_cast<int>(Init::Kind::kNormal)) << info.name;
+    EXPECT_EQ(info.init.scale, 1e-3) << info.name;
+  }
+}
+
 TEST(Parameters, Gpt2SchemeShrinksMapsIntoTheResidualStream) {
   const auto spread = [](const Parameters& p, const std::string& name) {
     double squares = 0;

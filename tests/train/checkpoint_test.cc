@@ -215,7 +215,7 @@ TEST(ModelState, LoadsParametersAndMoments) {
   ASSERT_TRUE(checkpoint.ok());
   const uint64_t version = *other->version();
   ASSERT_TRUE(LoadParameters(*checkpoint, other.get()).ok());
-  ASSERT_TRUE(LoadOptimizer(*checkpoint, *other, &resumed).ok());
+  ASSERT_TRUE(LoadOptimizer(*checkpoint, &resumed).ok());
   EXPECT_GT(*other->version(), version);
   EXPECT_EQ(resumed.updates(), 1);
   // Equal states go on to equal bits.
@@ -248,7 +248,7 @@ TEST(ModelState, AnotherModelIsRefusedWithBothListsAndChangesNothing) {
   sgd.momentum = 0.9;
   const auto same = Model(4, 2);
   Optimizer optimizer(sgd, *same);
-  EXPECT_TRUE(absl::StrContains(LoadOptimizer(*checkpoint, *same, &optimizer).message(), "optimizer.momentum/head.weight"));
+  EXPECT_TRUE(absl::StrContains(LoadOptimizer(*checkpoint, &optimizer).message(), "optimizer.momentum/head.weight"));
 }
 
 TEST(CheckpointDeathTest, RefusesRepeatedNames) {

@@ -129,6 +129,13 @@ TEST(ConfigTest, PrintedConfigLoadsToItself) {
   std::vector<Config> configs = {LoadGood(),
                                  LoadGood({"train.epochs=3", "schedule.kind=constant"}),
                                  LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
+                                 LoadGood({"optimizer.kind=lion", "optimizer.weight_decay=0.1", "train.gradient_noise=0.3"}),
+                                 LoadGood({"optimizer.kind=adafactor",
+                                           "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
+                                           "lr_scale = 0.1, weight_decay = 0 }]"}),
+                                 LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
+                                 LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
+                                 LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
                                  LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
                                  LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
                                  LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
@@ -262,6 +269,7 @@ TEST(ConfigTest, AbsurdValuesAreRefusedWithTheirRange) {
                            "train.label_smoothing=1.0",
                            "train.label_smoothing=-0.1",
                            "train.shards=-1",
+                           "train.gradient_noise=-0.1",
                            "optimizer.lr=0",
                            "optimizer.lr=-1",
                            "optimizer.lr=nan",
@@ -339,6 +347,78 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
   EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"los\"]", "valid.best=loss"}), ElementsAre(HasSubstr("did you mean \"loss\"?")));
   EXPECT_THAT(ErrorsWithSet({"valid.best=accuracy"}), ElementsAre(HasSubstr("not in valid.metrics")));
   EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"per\", \"per\"]"}), ElementsAre("--set valid.metrics: found \"per\" twice"));
+}
+
+TEST(ConfigTest, ReadsParameterGroupsWithTheirPlaces) {
+  const std::string text = std::string(kGood) + R"(
+[[optimizer.groups]]
+match = "encoder.*"
+lr_scale = 0.1
+weight_decay = 0
+
+[[optimizer.groups]]
+match = "*norm*"
+frozen = true
+)";
+  const absl::StatusOr<Config> config = Load(text);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::vector<OptimizerGroup>& groups = config->optimizer.groups;
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].match, "encoder.*");
+  EXPECT_EQ(groups[0].lr_scale, 0.1);
+  EXPECT_EQ(groups[0].weight_decay, 0);
+  EXPECT_EQ(groups[0].where, "x.toml:34:9");
+  EXPECT_TRUE(groups[1].frozen);
+  EXPECT_LT(groups[1].weight_decay, 0);  // that of [optimizer]
+  EXPECT_THAT(PrintConfig(*config), HasSubstr("{ match = \"*norm*\", frozen = true }"));
+}
+
+TEST(ConfigTest, MistakesInParameterGroupsAreLocated) {
+  EXPECT_THAT(ErrorsOf(Load(std::string(kGood) + "[[optimizer.groups]]\nmatch = \"a\"\nlr_scale = 0\nfrozn = true\n"
+                                                 "[[optimizer.groups]]\nlr_scale = 2\nweight_decay = -1\n")),
+              ElementsAre("x.toml:34:12: optimizer.groups.lr_scale: found 0 (an integer), allowed a number > 0",
+                          "x.toml:35:1: optimizer.groups.frozn: unknown key; did you mean optimizer.groups.frozen?",
+                          HasSubstr("optimizer.groups.match: missing; give the names it holds for"),
+                          "x.toml:38:16: optimizer.groups.weight_decay: found -1 (an integer), allowed a number >= 0"));
+  EXPECT_THAT(ErrorsOf(Load(std::string(kGood) + "[[optimizer.groups]]\nmatch = \"a\"\nlr_scale = 2\nfrozen = true\n")),
+              ElementsAre("x.toml:34:12: optimizer.groups.lr_scale: has no meaning with frozen = true: nothing is updated"));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.groups=[1]"}),
+              ElementsAre("--set optimizer.groups: found 1 (an integer), allowed tables: [[optimizer.groups]] with match = "
+                          "\"PATTERN\""));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.groups={ match = \"a\" }"}), ElementsAre(HasSubstr("found a table, allowed tables")));
+}
+
+TEST(ConfigTest, OptimizersHaveTheirDefaultsAndKeys) {
+  const Config lion = *Load(absl::StrReplaceAll(kGood, {{"betas = [0.9, 0.98]", "kind = \"lion\""}}));
+  EXPECT_THAT(lion.optimizer.betas, ElementsAre(0.9, 0.99));
+  EXPECT_EQ(lion.optimizer.weight_decay, 0);
+  EXPECT_EQ(LoadGood({"optimizer.kind=lion", "optimizer.betas=[0.8, 0.9]"}).optimizer.betas[0], 0.8);
+  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=lion", "optimizer.eps=1e-6"}),
+              ElementsAre("--set optimizer.eps: has no meaning with optimizer.kind = \"lion\", only with \"adamw\" and "
+                          "\"adam\""));
+  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=adafactor", "optimizer.betas=[0.9, 0.99]"}),
+              ElementsAre(HasSubstr("only with \"adamw\", \"adam\" and \"lion\"")));
+}
+
+TEST(ConfigTest, SchedulesHaveTheirKeys) {
+  EXPECT_EQ(LoadGood({"schedule.kind=wsd"}).schedule.steps, 2000);
+  EXPECT_THAT(ErrorsWithSet({"schedule.decay_steps=5"}),
+              ElementsAre("--set schedule.decay_steps: has no meaning with schedule.kind = \"cosine\", only with \"wsd\""));
+  EXPECT_THAT(
+      ErrorsWithSet({"schedule.kind=wsd", "schedule.decay_steps=1901"}),
+      ElementsAre("--set schedule.decay_steps: found 100 warm-up and 1901 decay steps, allowed a sum <= train.steps (the "
+                  "default of schedule.steps) = 2000"));
+  EXPECT_THAT(ErrorsWithSet({"schedule.kind=wsd", "schedule.shape=root"}), ElementsAre(HasSubstr("\"sqrt\"")));
+  EXPECT_THAT(ErrorsWithSet({"schedule.kind=wsd", "schedule.cycle_steps=5"}), ElementsAre(HasSubstr("only with \"cosine\"")));
+  EXPECT_EQ(LoadGood({"schedule.cycle_steps=50"}).schedule.steps, 0);
+  EXPECT_THAT(ErrorsWithSet({"schedule.cycle_multiplier=2"}), ElementsAre(HasSubstr("needs schedule.cycle_steps")));
+  EXPECT_THAT(ErrorsWithSet({"schedule.cycle_steps=50", "schedule.steps=2000"}),
+              ElementsAre("--set schedule.steps: excludes schedule.cycle_steps; allowed one of the two"));
+  // The command line's choice between the two wins over the file's.
+  const std::string stated = absl::StrReplaceAll(kGood, {{"warmup_steps = 100", "warmup_steps = 100\nsteps = 1500"}});
+  const Config cycles = *Load(stated, {"schedule.cycle_steps=50"});
+  EXPECT_EQ(cycles.schedule.steps, 0);
+  EXPECT_EQ(cycles.schedule.cycle_steps, 50);
 }
 
 TEST(ConfigTest, ShorterRunsKeepAStatedHorizon) {
