@@ -4,7 +4,7 @@
 //
 //   const auto bleu = MakeTextMetric("bleu", {});
 //   const auto lines = ScoreLines(**bleu, hypotheses, {references});
-//   const double score = (*bleu)->Score(SumLines(*lines));
+//   const double score = (*bleu)->Score(SumLines(lines));
 #ifndef WEFT_DATA_SCORES_METRIC_H_
 #define WEFT_DATA_SCORES_METRIC_H_
 

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
 namespace weft {
 
 enum class ScoreTokenizer {
