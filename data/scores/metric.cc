@@ -30,6 +30,7 @@ std::unique_ptr<TextMetric> Make(const TextMetricOptions& options) {
 
 constexpr char kWer[] = "wer", kPer[] = "per", kCer[] = "cer", kExactMatch[] = "exact_match", kAccuracy[] = "accuracy";
 
+// "per" and "accuracy" are the names that "wer" and "exact_match" go by for phonemes and for labels.
 const std::pair<const char*, Maker> kMetrics[] = {
     {"bleu", Make<Bleu>},
     {"chrf", Make<Chrf, 0>},
