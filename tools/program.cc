@@ -13,6 +13,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "autograd/kernels/simd.h"
+#include "data/scores/metric.h"
 #include "tools/verbs.h"
 
 namespace weft {
@@ -121,6 +122,22 @@ int ProgramMain(int argc, char** argv) {
   sub->add_option("--seed", generate.seed, "Of the sampling")->check(SeedValidator());
   sub->add_flag("--json", generate.json, "One JSON object a line");
   sub->callback([&] { run = [&] { return RunGenerate(generate); }; });
+
+  ScoreFlags score;
+  sub = verb("score", "Score generated text against references: BLEU, chrF, error rates");
+  const auto repeated = [&sub](const char* flag, std::vector<std::string>* values, const char* about) {
+    return sub->add_option(flag, *values, about)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  };
+  repeated("--metric", &score.metrics, "A score, may be repeated (default: bleu)")->check(CLI::IsMember(TextMetricNames()));
+  repeated("--hypothesis", &score.hypotheses, "Generated text, a line each; two files with --paired")->required();
+  repeated("--reference", &score.references, "What it should be, a line each; of several files the nearest or best counts")
+      ->required();
+  sub->add_option("--tokenize", score.tokenize, "Tokens of BLEU: 13a, intl, char, none");
+  sub->add_option("--smooth", score.smooth, "Orders of BLEU without a match: exp, floor, add-k, none");
+  sub->add_flag("--lowercase", score.lowercase, "Ignore case");
+  sub->add_flag("--paired", score.paired, "Compare two outputs by paired bootstrap resampling");
+  sub->add_flag("--json", score.json, "One JSON object a metric");
+  sub->callback([&] { run = [&] { return RunScore(score); }; });
 
   GradcheckFlags gradcheck;
   sub = verb("gradcheck", "Check gradients by central differences in f64: every op, every layer, or a config's model");

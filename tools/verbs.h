@@ -58,6 +58,15 @@ struct ConfigFlags {
 };
 absl::Status RunPrintConfig(const ConfigFlags& flags);
 
+struct ScoreFlags {
+  std::vector<std::string> metrics = {"bleu"};
+  std::vector<std::string> hypotheses;  // one; two with `paired`
+  std::vector<std::string> references;
+  std::string tokenize = "13a", smooth = "exp";
+  bool lowercase = false, paired = false, json = false;
+};
+absl::Status RunScore(const ScoreFlags& flags);
+
 struct InspectFlags {
   std::string checkpoint;
   bool json = false;

@@ -11,7 +11,7 @@ class UsageTest : public CliTest {};
 
 TEST_F(UsageTest, HelpOfEachVerbGoesToStdoutAndExitsZero) {
   for (const char* verb :
-       {"train", "eval", "generate", "gradcheck", "layers", "config", "status", "inspect", "attention", "bench"}) {
+       {"train", "eval", "generate", "gradcheck", "layers", "config", "status", "inspect", "attention", "bench", "score"}) {
     const Outcome help = Weft({verb, "--help"});
     EXPECT_THAT(help, Succeeds()) << verb;
     EXPECT_THAT(help.out, HasSubstr("Usage: weft"));
