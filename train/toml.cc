@@ -9,6 +9,7 @@
 #include <toml++/toml.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -17,6 +18,9 @@
 
 namespace weft {
 namespace {
+
+// toml++ bounds how deep brackets and braces nest, but not dotted keys, and both it and this file walk tables by recursion.
+constexpr int64_t kMaxDots = 1000;  // outside of comment lines
 
 // Lists longer than this go over several lines.
 constexpr int64_t kLineWidth = 100;
@@ -155,9 +159,24 @@ absl::Status SetByPath(absl::Span<const std::string> path, OptionValue value, ab
   return absl::OkStatus();
 }
 
+absl::Status CheckDots(absl::string_view text, absl::string_view name) {
+  int64_t line_number = 0, dots = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++line_number;
+    if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(line), "#")) continue;
+    dots += std::count(line.begin(), line.end(), '.');
+    if (dots > kMaxDots) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ":", line_number, ":1: found more than ", kMaxDots, " dots up to here, which no config needs"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseToml(absl::string_view text, absl::string_view name) {
+  WEFT_RETURN_IF_ERROR(CheckDots(text, name));
   const toml::parse_result result = toml::parse(std::string_view(text.data(), text.size()));
   if (result.failed()) {
     const toml::parse_error& error = result.error();
@@ -206,7 +225,8 @@ absl::Status ApplyOverride(absl::string_view override_text, Options* root) {
   const absl::string_view key = override_text.substr(0, std::min(equals, override_text.size()));
   const std::string where = absl::StrCat("--set ", key);
   const std::vector<std::string> path = absl::StrSplit(key, '.');
-  if (equals == absl::string_view::npos || !std::all_of(path.begin(), path.end(), IsBareKey)) {
+  if (equals == absl::string_view::npos || static_cast<int64_t>(path.size()) > kMaxDots ||
+      !std::all_of(path.begin(), path.end(), IsBareKey)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", override_text, ": allowed KEY=VALUE with a dotted key, for example train.steps=100"));
   }

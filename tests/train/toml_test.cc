@@ -75,6 +75,16 @@ TEST(ParseTomlTest, MalformedTextIsRefusedWithItsPlace) {
   EXPECT_THAT(ErrorOf("a = " + std::string(100000, '[')), StartsWith("x.toml:1:"));
 }
 
+// A key of 100,000 parts makes as many tables in each other; walking them must not overflow the stack.
+TEST(ParseTomlTest, EndlessDottedKeysAreRefusedAndCommentsAreNotCounted) {
+  std::string deep = "a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_THAT(ErrorOf("x = 1\n" + deep + " = 1\n"), StartsWith("x.toml:2:1: found more than 1000 dots"));
+  EXPECT_THAT(ErrorOf("[" + deep + "]\n"), StartsWith("x.toml:1:1: found more than 1000 dots"));
+  EXPECT_THAT(Override(deep + "=1", "a"), HasSubstr("allowed KEY=VALUE"));
+  EXPECT_EQ(Parse("  # " + std::string(5000, '.') + "\nx = 1.5\n").entries().size(), 1u);
+}
+
 TEST(PrintTomlTest, ReadsBackToTheSameValues) {
   const std::string text =
       "name = \"quote \\\" slash \\\\ line \\n tab \\t bell \\u0007 del \\u007f ü 🙂 #\"\n"
