@@ -41,16 +41,27 @@ class Run {
   absl::StatusOr<TrainResult> Execute() {
     WEFT_RETURN_IF_ERROR(Prepare());
     WEFT_RETURN_IF_ERROR(OpenFolder());
+    const absl::Status status = Loop();
+    if (status.ok()) return result_;
+    if (status.code() == kDivergedCode) return status;
+    progress_.Finish();
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), ". The run ended after step ", result_.step,
+                     result_.last_checkpoint.empty() ? "; no checkpoint has been saved yet"
+                                                     : absl::StrCat("; go on with --resume, from ", result_.last_checkpoint)));
+  }
+
+ private:
+  absl::Status Loop() {
     while (result_.step < steps_ && !result_.stopped_early && !result_.interrupted) {
       WEFT_RETURN_IF_ERROR(Update());
       WEFT_RETURN_IF_ERROR(ValidateAndSave());
       result_.interrupted = options_.stop != nullptr && options_.stop->load() != 0;
     }
-    WEFT_RETURN_IF_ERROR(Finish());
-    return result_;
+    return Finish();
   }
 
- private:
   // Loads the data, builds the model, and settles what the config left open. Touches no file of the run.
   absl::Status Prepare() {
     WEFT_ASSIGN_OR_RETURN(data_, LoadData(ToDataOptions(config_)));
@@ -131,9 +142,16 @@ class Run {
 
   absl::Status Restore() {
     WEFT_ASSIGN_OR_RETURN(const int64_t step, folder_->LastStep());
-    WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder_->CheckpointPath(step)));
+    absl::StatusOr<Checkpoint> opened = Checkpoint::Open(folder_->CheckpointPath(step));
+    if (!opened.ok()) return SuggestEarlier(opened.status(), step);
+    const Checkpoint checkpoint = *std::move(opened);
     const CheckpointMeta& meta = checkpoint.meta();
-    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes, CompareForResume(meta.config_toml, CanonicalConfig(config_)));
+    // Read again, since a checkpoint of an older version lacks the keys that came later, whose defaults are how it was trained.
+    const ConfigText text{
+        .text = meta.config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
+    WEFT_ASSIGN_OR_RETURN(const Config saved, ParseConfig(text, {}, CheckModelTable));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes,
+                          CompareForResume(CanonicalConfig(saved), CanonicalConfig(config_)));
     for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));
     if (meta.data_hash != data_->content_hash) {
       return absl::FailedPreconditionError(
@@ -149,7 +167,27 @@ class Run {
     best_ = meta.best;
     result_.stopped_early = OutOfPatience();
     result_.last_checkpoint = checkpoint.path();
-    return absl::OkStatus();
+    return RepairBest();
+  }
+
+  // The error of opening the checkpoint of `step`, with the one before it as a way out.
+  absl::Status SuggestEarlier(const absl::Status& status, int64_t step) const {
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> steps, folder_->ListCheckpoints());
+    std::erase_if(steps, [&](int64_t other) { return other >= step; });
+    if (steps.empty()) return status;
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "; to go on from the checkpoint before it, write checkpoints/step-",
+                                     steps.back(), ".weft into ", folder_->path(), "/last"));
+  }
+
+  // Where a crash came between saving the best checkpoint and pointing to it.
+  absl::Status RepairBest() {
+    if (best_.step < 0 || config_.checkpoint.keep_best == 0) return absl::OkStatus();
+    const absl::StatusOr<std::optional<int64_t>> pointer = folder_->BestStep();
+    if (pointer.ok() && *pointer == best_.step) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, folder_->ListCheckpoints());
+    if (std::find(steps.begin(), steps.end(), best_.step) == steps.end()) return absl::OkStatus();
+    return folder_->SetBest(best_.step);
   }
 
   // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
@@ -193,7 +231,7 @@ class Run {
                      result_.last_checkpoint.empty() ? "No checkpoint has been saved yet"
                                                      : "The last checkpoint is " + result_.last_checkpoint,
                      "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
-    WEFT_RETURN_IF_ERROR(folder_->Log(message));
+    folder_->Log(message).IgnoreError();  // as in Say
     return absl::Status(kDivergedCode, message);
   }
 
@@ -238,7 +276,11 @@ class Run {
                             best_.step, config_.valid.patience));
       }
     }
-    WEFT_RETURN_IF_ERROR(WriteMetrics());
+    if (const absl::Status status = WriteMetrics(); !status.ok()) {
+      // The updates since the last checkpoint must not be lost with a line of numbers.
+      Save().IgnoreError();
+      return status;
+    }
     const bool due = config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0;
     const bool keep = new_best && config_.checkpoint.keep_best > 0;
     if (due || keep) WEFT_RETURN_IF_ERROR(Save());
@@ -287,8 +329,9 @@ class Run {
     meta.best = best_;
     const std::string path = folder_->CheckpointPath(result_.step);
     WEFT_RETURN_IF_ERROR(SaveCheckpoint(path, meta, StateTensors(*session_->parameters, *optimizer_)));
+    WEFT_RETURN_IF_ERROR(folder_->SetLast(result_.step));
     result_.last_checkpoint = path;
-    return folder_->SetLast(result_.step);
+    return absl::OkStatus();
   }
 
   // Keeps the newest checkpoint.keep_last, and those of the checkpoint.keep_best best validations.
@@ -323,9 +366,11 @@ class Run {
     }
     progress_.Finish();
     const double seconds = Now() - started_;
-    return folder_->Log(absl::StrFormat("%s at step %d after %d updates in %s",
-                                        result_.interrupted ? "interrupted" : "finished", result_.step, result_.updates,
-                                        FormatDuration(seconds)));
+    folder_
+        ->Log(absl::StrFormat("%s at step %d after %d updates in %s", result_.interrupted ? "interrupted" : "finished",
+                              result_.step, result_.updates, FormatDuration(seconds)))
+        .IgnoreError();  // as in Say
+    return absl::OkStatus();
   }
 
   // To the log file and, unless quiet, to the screen.
