@@ -75,6 +75,13 @@ TEST(ParseTomlTest, MalformedTextIsRefusedWithItsPlace) {
   EXPECT_THAT(ErrorOf("a = " + std::string(100000, '[')), StartsWith("x.toml:1:"));
 }
 
+// In a build with assertions, toml++ itself would end the program on some of these.
+TEST(ParseTomlTest, MalformedKeysAreErrorsInEveryBuild) {
+  for (const char* text : {"[=]", "[= t = 1]", "[[=", "[a.=]", "a. = 1", "= 1", "[\x01]", "x = \u0247", "\u00e9 = 1"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("not valid TOML")) << text;
+  }
+}
+
 // A key of 100,000 parts makes as many tables in each other; walking them must not overflow the stack.
 TEST(ParseTomlTest, EndlessDottedKeysAreRefusedAndCommentsAreNotCounted) {
   std::string deep = "a";
