@@ -192,6 +192,13 @@ TEST_F(TrainTest, MetricsHaveTheDocumentedKeys) {
   EXPECT_EQ(lines[3]["epoch"], 2);  // update 20 is of the third pass over 60 examples, 8 an update
 }
 
+TEST_F(TrainTest, B095_TheSavedModelScoresWhatTheTrainersDidBitForBit) {
+  ASSERT_THAT(Train("run"), Succeeds());
+  const Outcome outcome = Weft({"eval", "run/checkpoints/step-20.weft", "--json"});
+  ASSERT_THAT(outcome, Succeeds());
+  EXPECT_EQ(Json::parse(outcome.out)["loss"].get<double>(), Metrics("run")[3]["eval_loss"].get<double>());
+}
+
 TEST_F(TrainTest, EarlyStoppingEndsBeforeTheLastStep) {
   // At this rate nothing changes in f32, so no validation after the first improves.
   const Args frozen = {"--set", "optimizer.lr=1e-30", "--set", "optimizer.weight_decay=0.0",
