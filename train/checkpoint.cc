@@ -110,9 +110,19 @@ void serialize(Archive& archive, Position& position, uint32_t /*version*/) {
   archive(position.epoch, position.sequence);
 }
 
+// A bool as the byte that cereal writes for it. Read as a bool, another byte than 0 and 1 would be undefined behaviour.
+template <class Archive>
+void Flag(Archive& archive, bool& flag) {
+  uint8_t byte = flag ? 1 : 0;
+  archive(byte);
+  if constexpr (Archive::is_loading::value) flag = byte != 0;
+}
+
 template <class Archive>
 void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t /*version*/) {
-  archive(tokenizer.kind, tokenizer.symbols, tokenizer.specials, tokenizer.unknown);
+  archive(tokenizer.kind, tokenizer.symbols);
+  Flag(archive, tokenizer.specials);
+  Flag(archive, tokenizer.unknown);
 }
 
 template <class Archive>
