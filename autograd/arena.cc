@@ -69,10 +69,22 @@ void* BufferPool::Take(int64_t bytes) {
     free_.pop_back();
     return data;
   }
-  char* raw = static_cast<char*>(arena_.Allocate(size + Arena::kAlignment));
+  const int64_t whole = size + Arena::kAlignment;
+  const auto donation =
+      std::find_if(donations_.begin(), donations_.end(), [&](const Donation& left) { return left.size >= whole; });
+  char* raw;
+  if (donation != donations_.end()) {
+    raw = donation->data;
+    donation->data += whole;
+    donation->size -= whole;
+  } else {
+    raw = static_cast<char*>(arena_.Allocate(whole));
+  }
   reinterpret_cast<Header*>(raw)->size = size;
   return raw + Arena::kAlignment;
 }
+
+void BufferPool::Donate(void* memory, int64_t bytes) { donations_.push_back({static_cast<char*>(memory), bytes}); }
 
 void BufferPool::Give(void* buffer) {
   const char* raw = static_cast<const char*>(buffer) - Arena::kAlignment;
@@ -82,6 +94,7 @@ void BufferPool::Give(void* buffer) {
 void BufferPool::Reset() {
   arena_.Reset();
   free_.clear();
+  donations_.clear();
 }
 
 }  // namespace weft

@@ -49,9 +49,11 @@ class BufferPool {
   void* Take(int64_t bytes);
   // REQUIRES: `buffer` came from Take and has not been given back since Reset.
   void Give(void* buffer);
-  // Forgets all buffers; the memory stays.
+  // Lets the pool cut buffers out of `memory`, which nothing else uses any more, until Reset. REQUIRES: 64-byte-aligned.
+  void Donate(void* memory, int64_t bytes);
+  // Forgets all buffers and donations; the memory stays.
   void Reset();
-  // Bytes of all buffers that exist, taken or free, since the last Reset, and bytes held.
+  // Bytes of all buffers that exist, taken or free, since the last Reset, and bytes held; without donations.
   int64_t used() const { return arena_.used(); }
   int64_t capacity() const { return arena_.capacity(); }
 
@@ -60,8 +62,13 @@ class BufferPool {
     int64_t size;
     void* data;
   };
+  struct Donation {  // what is left of it
+    char* data;
+    int64_t size;
+  };
   Arena arena_;
   std::vector<Free> free_;
+  std::vector<Donation> donations_;
 };
 
 }  // namespace weft

@@ -1,7 +1,9 @@
 #include "autograd/tape.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 
 namespace weft {
@@ -12,6 +14,14 @@ constexpr char kTaken[] =
     "sublayer's)";
 
 }  // namespace
+
+std::string Anomaly::ToString() const {
+  const std::string where = scope.empty() ? "" : absl::StrCat(" in ", scope);
+  const std::string which = number == 0 ? "" : absl::StrCat(" number ", number);
+  return absl::StrCat("op ", op, where, ": element ", element, " of ",
+                      in_backward ? "the gradient it gave its input" : "its output", which, " ", shape.ToString(), " is ",
+                      value);
+}
 
 Tensor Variable::value() const {
   WEFT_CHECK(tape != nullptr) << "value() of an undefined Variable";
@@ -29,6 +39,7 @@ void Tape::Reset(Mode mode) {
   mode_ = mode;
   ++epoch_;
   backward_done_ = false;
+  anomaly_.reset();
   arena_.Reset();
   gradients_.Reset();
   slots_.clear();
@@ -194,10 +205,24 @@ void Tape::Backward(Variable output, const Tensor& upstream) {
     } else {
       RunProfiled(*node, gradients);
     }
+    for (int32_t i = 0; detects_anomalies_ && i < node->uses; ++i) {
+      const Slot& slot = slots_[uses_[node->first_use + i].slot];
+      if (slot.received) FindAnomaly(node->name, node->scope, true, i, slot.grad);
+    }
     for (void* buffer : scratch_) gradients_.Give(buffer);
     scratch_.clear();
     for (int32_t i = 0; i < node->outputs; ++i) Release(node->first_output + i);
   }
+}
+
+void Tape::FindAnomaly(const char* op, absl::string_view scope, bool in_backward, int64_t number, const Tensor& values) {
+  if (anomaly_.has_value() || !values.defined() || (values.dtype() != DType::kF32 && values.dtype() != DType::kF64)) return;
+  DispatchFloat(op, values.dtype(), [&](auto zero) {
+    const auto all = values.span<decltype(zero)>();
+    const auto found = std::find_if(all.begin(), all.end(), [](auto x) { return !std::isfinite(x); });
+    if (found == all.end()) return;
+    anomaly_ = {op, std::string(scope), in_backward, number, values.shape(), found - all.begin(), static_cast<double>(*found)};
+  });
 }
 
 int64_t Tape::InputBytes(const Node& node, int64_t values, int64_t gradients) const {
@@ -264,6 +289,8 @@ Tensor Gradients::Scratch(DType dtype, const Shape& shape) {
   return Tensor(memory, dtype, shape);
 }
 
+void Gradients::Recycle(const Tensor& kept) { tape_->gradients_.Donate(kept.raw(), kept.bytes()); }
+
 Op::Op(const char* name, absl::Span<const Variable> inputs) : name_(name) {
   for (const Variable& input : inputs) {
     if (input.defined() && tape_ == nullptr) tape_ = input.tape;
@@ -288,6 +315,12 @@ void Op::EndProfile() {
   tape_->profile_->End(mark_, tape_->used(), &pass);
   pass.flops += flops_;
   pass.bytes += bytes_ < 0 ? tape_->ForwardBytes(node) : bytes_;
+}
+
+void Op::FindAnomaly() {
+  for (int32_t i = 0; i < outputs_; ++i) {
+    tape_->FindAnomaly(name_, tape_->scope_, false, i, tape_->slots_[first_output_ + i].value);
+  }
 }
 
 Variable Op::Output(DType dtype, const Shape& shape) {
@@ -333,7 +366,8 @@ Variable Op::View(Variable x, const Tensor& value) {
 
 void Op::Record(void (*run)(const void*, Gradients&), const void* closure) {
   WEFT_CHECK_GT(outputs_, 0) << name_ << ": Backward before any Output";
-  tape_->nodes_.push_back({name_, run, closure, first_output_, outputs_, first_use_, uses_, backward_flops_, backward_bytes_});
+  tape_->nodes_.push_back(
+      {name_, tape_->scope_, run, closure, first_output_, outputs_, first_use_, uses_, backward_flops_, backward_bytes_});
 }
 
 }  // namespace weft

@@ -14,9 +14,12 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autograd/arena.h"
 #include "autograd/profile.h"
@@ -40,6 +43,20 @@ struct Variable {
   Shape shape() const { return value().shape(); }
   DType dtype() const { return value().dtype(); }
   bool requires_grad() const;
+};
+
+// The first value of a pass that is NaN or infinite, as Tape::DetectAnomalies finds it.
+struct Anomaly {
+  std::string op;            // "linear"
+  std::string scope;         // of the layer that ran it: "decoder.0.feed_forward.up"; may be empty
+  bool in_backward = false;  // a gradient that the op's backward function gave its input, else an output
+  int64_t number = 0;        // of the output or the input, from 0
+  Shape shape;
+  int64_t element = 0;  // its place, row-major
+  double value = 0;
+
+  // "op linear in decoder.0.feed_forward.up: element 17 of its output [12, 64] is nan".
+  std::string ToString() const;
 };
 
 class Tape {
@@ -102,6 +119,24 @@ class Tape {
   // between an op's two ends, that is never inside an op or a backward function.
   void set_profile(Profile* profile) { profile_ = profile; }
 
+  // From now on looks at what each op writes, forward and backward, and keeps the first NaN or infinity: for finding out why a
+  // loss is not finite. About as slow as reading every value once more. Not inside an op.
+  void DetectAnomalies(bool on) { detects_anomalies_ = on; }
+  // Of this pass, that is since Reset.
+  const std::optional<Anomaly>& anomaly() const { return anomaly_; }
+  // Names the layer whose ops come next, until the scope ends; scopes nest. `path` must outlive the tape's epoch.
+  class Scope {
+   public:
+    Scope(Tape& tape, absl::string_view path) : tape_(tape), outer_(tape.scope_) { tape.scope_ = path; }
+    ~Scope() { tape_.scope_ = outer_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Tape& tape_;
+    const absl::string_view outer_;
+  };
+
  private:
   friend struct Variable;
   friend class Gradients;
@@ -129,6 +164,7 @@ class Tape {
   };
   struct Node {
     const char* name = nullptr;
+    absl::string_view scope = {};
     void (*run)(const void* closure, Gradients&) = nullptr;
     const void* closure = nullptr;
     int32_t first_output = -1, outputs = 0;
@@ -149,6 +185,8 @@ class Tape {
   double ForwardBytes(const Node& node) const;
   double BackwardBytes(const Node& node) const;
   void RunProfiled(const Node& node, Gradients& gradients);
+  // For anomaly(): looks at an output or, in backward, at the gradient of an input.
+  void FindAnomaly(const char* op, absl::string_view scope, bool in_backward, int64_t number, const Tensor& values);
 
   Mode mode_;
   uint32_t epoch_ = 1;
@@ -160,6 +198,9 @@ class Tape {
   std::vector<Node> nodes_;
   std::vector<void*> scratch_;  // of the backward function that is running
   Profile* profile_ = nullptr;
+  absl::string_view scope_;
+  bool detects_anomalies_ = false;
+  std::optional<Anomaly> anomaly_;
 };
 
 // What a backward function gets.
@@ -183,6 +224,9 @@ class Gradients {
   bool HandOver(Variable y, Variable x);
   // Uninitialised memory until this backward function returns.
   Tensor Scratch(DType dtype, const Shape& shape);
+  // At the end of a backward function: what the op kept by Tape::Allocate, and nothing else has seen, becomes memory for
+  // gradients.
+  void Recycle(const Tensor& kept);
 
  private:
   friend class Tape;
@@ -212,6 +256,7 @@ class Op {
   Op(const char* name, absl::Span<const Variable> inputs);
   ~Op() {
     if (tape_->profile_ != nullptr) EndProfile();
+    if (tape_->detects_anomalies_ && !may_be_infinite_) FindAnomaly();
   }
   Op(const Op&) = delete;
   Op& operator=(const Op&) = delete;
@@ -230,6 +275,9 @@ class Op {
   Variable Overwrite(Variable x);
   // A new output that is `value`, a view of x's memory.
   Variable View(Variable x, const Tensor& value);
+
+  // Says that infinities in the output are meant (a masked score), and no anomaly.
+  void OutputMayBeInfinite() { may_be_infinite_ = true; }
 
   // For the profile (autograd/profile.h), both before Backward: floating-point operations of the two directions (two per
   // multiply-add; of products, what matters), and bytes moved where the sizes of inputs and outputs mislead, as in a look-up.
@@ -254,10 +302,11 @@ class Op {
  private:
   void Record(void (*run)(const void*, Gradients&), const void* closure);
   void EndProfile();
+  void FindAnomaly();
 
   const char* name_;
   Tape* tape_ = nullptr;
-  bool needs_backward_ = false;
+  bool needs_backward_ = false, may_be_infinite_ = false;
   int32_t first_use_ = 0, uses_ = 0;
   int32_t first_output_ = -1, outputs_ = 0;
   double flops_ = 0, backward_flops_ = 0, bytes_ = -1, backward_bytes_ = -1;

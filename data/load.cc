@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/label_data.h"
@@ -24,8 +25,10 @@ uint64_t HashPart(absl::string_view part, uint64_t hash) {
 
 void Report(Dataset* data, absl::string_view line) { absl::StrAppend(&data->report, line, "\n"); }
 
-// BuildTokenizer; what it says about the text gets the text's name in front.
-TokenizerOr BuildNamed(const TokenizerOptions& options, absl::Span<const absl::string_view> texts, absl::string_view name) {
+// A copy of `known` or, without one, BuildTokenizer; what that says about the text gets the text's name in front.
+TokenizerOr BuildNamed(const Tokenizer* known, const TokenizerOptions& options, absl::Span<const absl::string_view> texts,
+                       absl::string_view name) {
+  if (known != nullptr) return Tokenizer::FromSerialized(known->Serialize());
   TokenizerOr tokenizer = BuildTokenizer(options, texts);
   if (tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status())) return tokenizer;
   return absl::Status(tokenizer.status().code(), absl::StrCat(name, ": ", tokenizer.status().message()));
@@ -51,6 +54,20 @@ std::string DescribeSet(const ExampleSet& set) {
   return "";
 }
 
+// "; <unk>: 12 of 4000 source tokens (0.3 %)"; nothing for a tokenizer that reserves none.
+template <class Get>
+std::string DescribeUnknown(const Tokenizer* tokenizer, const char* side, int64_t size, const Get& ids_of) {
+  if (tokenizer == nullptr || tokenizer->unk() < 0) return "";
+  int64_t unknown = 0, total = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const absl::Span<const int32_t> ids = ids_of(i);
+    unknown += std::count(ids.begin(), ids.end(), tokenizer->unk());
+    total += static_cast<int64_t>(ids.size());
+  }
+  const double percent = total == 0 ? 0 : 100 * static_cast<double>(unknown) / static_cast<double>(total);
+  return absl::StrFormat("; <unk>: %d of %d%s tokens (%.2g %%)", unknown, total, side, percent);
+}
+
 constexpr absl::string_view kNoValidation = "valid: none, so there will be no validation";
 
 absl::StatusOr<std::string> ReadNamed(const std::string& path, absl::string_view key) {
@@ -74,7 +91,7 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   TokenizerOptions tokenizer_options = options.target_tokenizer;
   tokenizer_options.specials = false;
   // The vocabulary is that of the whole file, the part for validation included: both come from one text.
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(tokenizer_options, {text}, name));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, tokenizer_options, {text}, name));
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*data->target_tokenizer, text, name));
   const int64_t tokens = static_cast<int64_t>(stream.size());
   WEFT_ASSIGN_OR_RETURN(const int64_t start, ValidationStart(tokens, options.valid_fraction, name));
@@ -89,11 +106,15 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   }
   stream.resize(start);
   const int64_t valid_tokens = static_cast<int64_t>(valid_stream.size());
+  const auto unknown = [&](const std::vector<int32_t>& ids) {
+    return DescribeUnknown(data->target_tokenizer.get(), "", 1, [&](int64_t) { return absl::MakeConstSpan(ids); });
+  };
+  const std::string train_unknown = unknown(stream), valid_unknown = unknown(valid_stream);
   WEFT_ASSIGN_OR_RETURN(data->train, TrainingWindows(std::move(stream), options.window, name));
-  Report(data, absl::StrCat("train: ", name, ": ", start, " tokens, ", DescribeSet(data->train)));
+  Report(data, absl::StrCat("train: ", name, ": ", start, " tokens, ", DescribeSet(data->train), train_unknown));
   if (valid_tokens > 0 || !options.valid.empty()) {
     WEFT_ASSIGN_OR_RETURN(data->valid, ValidationWindows(std::move(valid_stream), options.window, valid_name));
-    Report(data, absl::StrCat("valid: ", valid_name, ": ", valid_tokens, " tokens, ", DescribeSet(data->valid)));
+    Report(data, absl::StrCat("valid: ", valid_name, ": ", valid_tokens, " tokens, ", DescribeSet(data->valid), valid_unknown));
   } else {
     Report(data, kNoValidation);
   }
@@ -129,13 +150,17 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
   source_options.specials = false;
   target_options.specials = true;
   const bool shared = options.shared_tokenizer;
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(target_options, Column(vocabulary, shared, true), train.name));
-  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, shared
-                                                    ? Tokenizer::FromSerialized(data->target_tokenizer->Serialize())
-                                                    : BuildNamed(source_options, Column(vocabulary, true, false), train.name));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
+                        BuildNamed(options.known_target, target_options, Column(vocabulary, shared, true), train.name));
+  const Tokenizer* known_source = shared ? data->target_tokenizer.get() : options.known_source;
+  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
+                        BuildNamed(known_source, source_options, Column(vocabulary, true, false), train.name));
   const auto encode = [&](NamedPairs& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
     WEFT_ASSIGN_OR_RETURN(*set, EncodePairs(&split.lines, split.name, *data->source_tokenizer, *data->target_tokenizer, keep));
-    Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set)));
+    const std::string unknown =
+        DescribeUnknown(data->source_tokenizer.get(), " source", set->size(), [&](int64_t i) { return set->Source(i); }) +
+        DescribeUnknown(data->target_tokenizer.get(), " target", set->size(), [&](int64_t i) { return set->Target(i); });
+    Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set), unknown));
     return absl::OkStatus();
   };
   WEFT_RETURN_IF_ERROR(encode(train, "train", false, &data->train));
@@ -154,10 +179,12 @@ absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::str
   data->kind = DataKind::kLabels;
   TokenizerOptions tokenizer_options = options.source_tokenizer;
   tokenizer_options.specials = false;
-  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(tokenizer_options, vocabulary, train.name));
+  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(options.known_source, tokenizer_options, vocabulary, train.name));
   const auto encode = [&](NamedLabels& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
     WEFT_ASSIGN_OR_RETURN(*set, EncodeLabels(&split.lines, split.name, *data->source_tokenizer, data->class_names, keep));
-    Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set)));
+    const std::string unknown =
+        DescribeUnknown(data->source_tokenizer.get(), "", set->size(), [&](int64_t i) { return set->Source(i); });
+    Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set), unknown));
     return absl::OkStatus();
   };
   WEFT_RETURN_IF_ERROR(encode(train, "train", false, &data->train));
@@ -191,7 +218,10 @@ absl::Status LoadPairsOrLabels(const DataOptions& options, Dataset* data) {
   }
   WEFT_ASSIGN_OR_RETURN(LabelLines train, ParseLabels(train_text, train_name));
   WEFT_ASSIGN_OR_RETURN(LabelLines valid, ParseLabels(valid_text, valid_name));
-  WEFT_ASSIGN_OR_RETURN(data->class_names, CollectClasses(train, train_name));
+  data->class_names = options.known_classes;
+  if (data->class_names.empty()) {
+    WEFT_ASSIGN_OR_RETURN(data->class_names, CollectClasses(train, train_name));
+  }
   std::vector<absl::string_view> vocabulary;
   for (const LabelLine& line : train.labels) vocabulary.push_back(line.text);
   return FinishLabels(options, vocabulary, {train_name, std::move(train)}, {valid_name, std::move(valid)}, data);

@@ -33,6 +33,10 @@ struct DataOptions {
   int64_t valid_size = 0;         // task: the same for the held-out split
   int64_t max_length = 0;         // task: longest sequence, 0 = the task's default
   uint64_t seed = 1;              // task: what the examples are generated from
+  // Of an earlier training, to be used in place of new ones (null: build them from the training data); classes: labels.
+  const Tokenizer* known_source = nullptr;
+  const Tokenizer* known_target = nullptr;
+  std::vector<std::string> known_classes = {};
 };
 
 struct Dataset {

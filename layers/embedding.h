@@ -19,6 +19,7 @@ class Embedding {
 
   // [ids.size(), D]. REQUIRES: 0 <= id < vocabulary.
   Variable Forward(Context& context, absl::Span<const int32_t> ids) const {
+    const Tape::Scope scope(context.tape(), "embedding");
     const Variable rows = GatherRows(context.Get(table_), ids);
     return scale_ == 1 ? rows : Scale(context.tape().LastUse(rows), scale_);
   }

@@ -20,6 +20,7 @@ LinearLayer::LinearLayer(const Builder& builder, int64_t in, int64_t out, bool b
 }
 
 Variable LinearLayer::Forward(Context& context, Variable x) const {
+  const Tape::Scope scope(context.tape(), path());
   return Linear(x, context.Get(weight_), context.Get(bias_));
 }
 

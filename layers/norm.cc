@@ -18,6 +18,7 @@ LayerNormLayer::LayerNormLayer(Builder builder, const Config& config) : Layer(bu
 }
 
 Variable LayerNormLayer::Forward(Context& context, Variable x) const {
+  const Tape::Scope scope(context.tape(), path());
   return LayerNorm(x, context.Get(weight_), context.Get(bias_), eps_);
 }
 
@@ -34,7 +35,10 @@ RmsNormLayer::RmsNormLayer(Builder builder, const Config& config) : Layer(builde
   weight_ = builder.Parameter("weight", {config.d_model}, Init::Ones());
 }
 
-Variable RmsNormLayer::Forward(Context& context, Variable x) const { return RmsNorm(x, context.Get(weight_), eps_); }
+Variable RmsNormLayer::Forward(Context& context, Variable x) const {
+  const Tape::Scope scope(context.tape(), path());
+  return RmsNorm(x, context.Get(weight_), eps_);
+}
 
 std::unique_ptr<Layer> MakeNorm(const Builder& builder, absl::string_view kind, int64_t d_model, bool bias, double eps) {
   WEFT_CHECK(kind == "layer" || kind == "rms") << "norm kind " << std::string(kind);

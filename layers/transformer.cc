@@ -119,10 +119,15 @@ void Transformer::LimitLength(const Layer& layer) {
 }
 
 Variable Transformer::Run(const Stack& stack, Context& context, Variable x) const {
-  if (stack.positions != nullptr) x = stack.positions->Forward(context, x);
-  x = stack.dropout->Forward(context, x);
-  for (const auto& layer : stack.layers) x = layer->Forward(context, x);
-  return stack.norm == nullptr ? x : stack.norm->Forward(context, x);
+  const auto run = [&](const Layer& layer) {
+    const Tape::Scope scope(context.tape(), layer.path());
+    x = layer.Forward(context, x);
+  };
+  if (stack.positions != nullptr) run(*stack.positions);
+  run(*stack.dropout);
+  for (const auto& layer : stack.layers) run(*layer);
+  if (stack.norm != nullptr) run(*stack.norm);
+  return x;
 }
 
 Variable Transformer::Encode(Context& context, absl::Span<const int32_t> ids, Sequences sequences) const {
@@ -160,6 +165,7 @@ CrossEntropyResult Transformer::Loss(Context& context, const ModelInput& input, 
     }
     features = Decode(context, input.target_ids, input.target);
   }
+  const Tape::Scope scope(context.tape(), config_.has_decoder() ? "output" : "classifier");
   return LinearCrossEntropy(features, context.Get(output_), context.Get(output_bias_), input.labels, options);
 }
 

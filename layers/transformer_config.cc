@@ -64,9 +64,7 @@ void ReadNorm(const OptionValue& value, TransformerConfig* config, std::vector<s
   }
   const Options options(*table);
   OptionsReader reader("model.norm", options);
-  reader.Choice("kind", config->norm_kind, {"layer", "rms"}, "");
-  reader.Choice("place", config->norm_place, {"pre", "post"}, "");
-  reader.Visit("eps", config->norm_eps, {.min = 0, .max = 1, .min_open = true}, "");
+  config->NormFields(reader);
   for (std::string& error : reader.Finish()) errors->push_back(std::move(error));
 }
 
@@ -104,6 +102,12 @@ void TransformerConfig::Fields(FieldVisitor& v) {
   v.Visit("embedding_scale", embedding_scale, "multiply embeddings by sqrt(d_model)");
   v.Choice("pool", pool, {"mean", "max", "first", "last"}, "encoder: from token vectors to one vector");
   v.Choice("init", init, {"xavier", "gpt2"}, "how weights start");
+}
+
+void TransformerConfig::NormFields(FieldVisitor& v) {
+  v.Choice("kind", norm_kind, {"layer", "rms"}, "layer norm, or root mean square norm");
+  v.Choice("place", norm_place, {"pre", "post"}, "x + f(norm x), or norm(x + f x)");
+  v.Visit("eps", norm_eps, {.min = 0, .max = 1, .min_open = true}, "added to the variance");
 }
 
 TransformerConfig TransformerConfig::Read(const Options& model, std::vector<std::string>* errors) {
@@ -202,11 +206,9 @@ Options TransformerConfig::Write() const {
     entries.push_back(entry);
   }
   Options options(std::move(entries));
-  Options norm;
-  norm.Set("kind", {norm_kind, ""});
-  norm.Set("place", {norm_place, ""});
-  norm.Set("eps", {norm_eps, ""});
-  options.Set("norm", {norm.entries(), ""});
+  OptionsWriter norm;
+  copy.NormFields(norm);
+  options.Set("norm", {norm.options.entries(), ""});
   if (!encoder_sublayers.empty()) options.Set("encoder", SublayerList(encoder_sublayers));
   if (!decoder_sublayers.empty()) options.Set("decoder", SublayerList(decoder_sublayers));
   return options;

@@ -45,7 +45,10 @@ struct TransformerConfig {
   std::string init = "xavier";                                     // xavier | gpt2
   std::vector<SublayerSpec> encoder_sublayers, decoder_sublayers;  // empty: the family's usual ones
 
+  // All keys but the tables norm, encoder and decoder.
   void Fields(FieldVisitor& v);
+  // The keys of the table norm.
+  void NormFields(FieldVisitor& v);
 
   // Reads and checks a [model] table; every error goes to `errors`, with its place. On success all zeros that mean "default"
   // are filled in.

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/status.h"
 #include "tools/verbs.h"
 #include "train/checkpoint.h"
+#include "train/model_state.h"
 #include "train/run_dir.h"
 
 namespace weft {
@@ -26,7 +26,7 @@ absl::Status RunInspect(const InspectFlags& flags) {
   const CheckpointMeta& meta = checkpoint.meta();
   int64_t parameters = 0;
   for (const StoredTensor& tensor : checkpoint.tensors()) {
-    if (!absl::StartsWith(tensor.name, "optimizer.")) parameters += tensor.shape.elements();
+    if (IsParameter(tensor.name)) parameters += tensor.shape.elements();
   }
   if (flags.json) {
     nlohmann::ordered_json json = {{"checkpoint", path},

@@ -94,6 +94,8 @@ int ProgramMain(int argc, char** argv) {
   sub->add_flag("--overwrite", train.overwrite, "Start anew in a run folder that has a run; its old files are removed")
       ->excludes(resume);
   sub->add_flag("--quiet", train.quiet, "No progress on stderr");
+  sub->add_flag("--detect-anomaly", train.detect_anomaly,
+                "Look at what every op computes; stop at the first NaN or infinity and name its op and layer (slower)");
   sub->callback([&] { run = [&] { return RunTrain(train, &signal); }; });
 
   EvalFlags eval;
@@ -136,15 +138,35 @@ int ProgramMain(int argc, char** argv) {
 
   ConfigFlags config;
   sub = verb("config", "Print a config with all its keys as resolved");
-  sub->add_option("CONFIG", config.config, "The config, a TOML file")->required();
+  sub->add_option("CONFIG", config.config, "The config, a TOML file; not needed with --schema");
   AddSet(sub, &config.set);
+  CLI::Option* full = sub->add_flag("--full", config.full, "Every key, with a comment of what it does and may be");
+  CLI::Option* minimal =
+      sub->add_flag("--minimal", config.minimal, "Only the keys without which it would load to another config");
+  sub->add_flag("--schema", config.schema, "A JSON Schema of all keys, for editors")->excludes(full)->excludes(minimal);
+  full->excludes(minimal);
   sub->callback([&] { run = [&] { return RunPrintConfig(config); }; });
+
+  StatusFlags status_flags;
+  sub = verb("status", "How runs are doing: state, step, loss, speed, time left; also while they live");
+  sub->add_option("RUN", status_flags.runs, "Run folders")->required();
+  sub->add_flag("--json", status_flags.json, "One JSON object a run");
+  sub->callback([&] { run = [&] { return RunStatus(status_flags); }; });
 
   InspectFlags inspect;
   sub = verb("inspect", "Show what is in a checkpoint: step, config, tensors");
   sub->add_option("CHECKPOINT", inspect.checkpoint, kRunHelp)->required();
   sub->add_flag("--json", inspect.json, "One JSON object");
   sub->callback([&] { run = [&] { return RunInspect(inspect); }; });
+
+  AverageFlags average;
+  sub = verb("average", "Write a checkpoint with the mean of the weights of several");
+  sub->add_option("RUN", average.inputs, "Run folders (the newest --last checkpoints of each) and checkpoint files")
+      ->required();
+  sub->add_option("-o,--output", average.output, "The checkpoint to write")->required();
+  sub->add_option("--last", average.last, "Checkpoints to take of a run folder")->check(CLI::Range(1, 1 << 20));
+  sub->add_flag("--overwrite", average.overwrite, "Replace the output if it exists");
+  sub->callback([&] { run = [&] { return RunAverage(average); }; });
 
   AttentionFlags attention;
   sub = verb("attention", "Print the attention weights of an input as JSON, per layer and head");

@@ -31,10 +31,16 @@ absl::Status RunTrain(const TrainFlags& flags, int* signal) {
   options.mode = flags.resume ? RunDir::Mode::kResume : (flags.overwrite ? RunDir::Mode::kOverwrite : RunDir::Mode::kFresh);
   options.stop = &stop_signal;
   options.quiet = flags.quiet;
+  options.detect_anomaly = flags.detect_anomaly;
   WEFT_ASSIGN_OR_RETURN(const TrainResult result, Train(config, options));
 
   if (result.interrupted) *signal = stop_signal.load();
-  absl::PrintF("%s at step %d after %d updates", result.interrupted ? "interrupted" : "done", result.step, result.updates);
+  absl::PrintF("%s at step %d after %d updates",
+               result.interrupted   ? "interrupted"
+               : result.out_of_time ? "out of time"
+                                    : "done",
+               result.step, result.updates);
+  if (result.skipped > 0) absl::PrintF(", %d of them skipped", result.skipped);
   if (result.updates > 0) absl::PrintF("; loss %.4f", result.loss);
   if (result.has_validation) {
     absl::PrintF("; valid");

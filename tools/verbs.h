@@ -14,7 +14,7 @@ namespace weft {
 struct TrainFlags {
   std::string config;
   std::vector<std::string> set;
-  bool resume = false, overwrite = false, quiet = false;
+  bool resume = false, overwrite = false, quiet = false, detect_anomaly = false;
 };
 // `signal` receives the number of the signal that ended the run, or 0.
 absl::Status RunTrain(const TrainFlags& flags, int* signal);
@@ -52,8 +52,9 @@ struct LayersFlags {
 absl::Status RunLayers(const LayersFlags& flags);
 
 struct ConfigFlags {
-  std::string config;
+  std::string config;  // may be empty with `schema`
   std::vector<std::string> set;
+  bool full = false, minimal = false, schema = false;  // at most one; none: the resolved config
 };
 absl::Status RunPrintConfig(const ConfigFlags& flags);
 
@@ -62,6 +63,20 @@ struct InspectFlags {
   bool json = false;
 };
 absl::Status RunInspect(const InspectFlags& flags);
+
+struct AverageFlags {
+  std::vector<std::string> inputs;  // run folders and checkpoint files
+  std::string output;
+  int64_t last = 5;  // of each run folder
+  bool overwrite = false;
+};
+absl::Status RunAverage(const AverageFlags& flags);
+
+struct StatusFlags {
+  std::vector<std::string> runs;
+  bool json = false;
+};
+absl::Status RunStatus(const StatusFlags& flags);
 
 struct AttentionFlags {
   std::string run;

@@ -137,14 +137,15 @@ void serialize(Archive& archive, BestMetric& best, uint32_t /*version*/) {
 
 // A field that a later version adds goes last, under `if (version >= N)`, with CEREAL_CLASS_VERSION raised.
 template <class Archive>
-void serialize(Archive& archive, CheckpointMeta& meta, uint32_t /*version*/) {
+void serialize(Archive& archive, CheckpointMeta& meta, uint32_t version) {
   archive(meta.step, meta.optimizer_updates, meta.seed, meta.position, meta.tokens, meta.shards, meta.data_hash);
   archive(meta.config_toml, meta.source_tokenizer, meta.target_tokenizer, meta.class_names, meta.history, meta.best);
+  if (version >= 2) archive(meta.skipped_in_row);
 }
 
 }  // namespace weft
 
-CEREAL_CLASS_VERSION(weft::CheckpointMeta, 1)
+CEREAL_CLASS_VERSION(weft::CheckpointMeta, 2)
 CEREAL_CLASS_VERSION(weft::TensorRecord, 1)
 
 namespace weft {

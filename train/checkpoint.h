@@ -27,7 +27,7 @@
 namespace weft {
 
 // The version this build writes and the newest it reads.
-inline constexpr uint64_t kCheckpointVersion = 1;
+inline constexpr uint64_t kCheckpointVersion = 2;
 
 // One value of a validation.
 struct MetricValue {
@@ -51,6 +51,7 @@ struct CheckpointMeta {
   std::vector<std::string> class_names;  // classifiers
   std::vector<MetricValue> history;      // all validations so far
   BestMetric best;
+  int64_t skipped_in_row = 0;  // updates left out just before (train.on_nonfinite = "skip"); since format 2
 };
 
 // Where a tensor lies.

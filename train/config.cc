@@ -60,7 +60,9 @@ Options WriteData(const Config& config) {
   return options;
 }
 
-Options WriteConfig(const Config& config) {
+}  // namespace
+
+Options ConfigOptions(const Config& config) {
   Options root;
   const auto add = [&](absl::string_view name, const Options& section) { root.Set(name, {section.entries(), ""}); };
   add("run", Write(config.run));
@@ -72,6 +74,10 @@ Options WriteConfig(const Config& config) {
   RemoveIf(config.train.epochs == 0, "epochs", &train);
   RemoveIf(config.train.batch_size == 0, "batch_size", &train);
   RemoveIf(config.train.batch_tokens == 0, "batch_tokens", &train);
+  RemoveIf(config.train.minutes == 0, "minutes", &train);
+  RemoveIf(config.train.on_nonfinite != "skip", "max_skips", &train);
+  RemoveIf(config.train.init_from.empty(), "init_from", &train);
+  RemoveIf(config.train.init_from.empty(), "init_partial", &train);
   add("train", train);
 
   const bool sgd = config.optimizer.kind == "sgd";
@@ -88,11 +94,11 @@ Options WriteConfig(const Config& config) {
   add("schedule", schedule);
 
   add("valid", Write(config.valid));
-  add("checkpoint", Write(config.checkpoint));
+  Options checkpoint = Write(config.checkpoint);
+  RemoveIf(config.checkpoint.minutes == 0, "minutes", &checkpoint);
+  add("checkpoint", checkpoint);
   return root;
 }
-
-}  // namespace
 
 void RunConfig::Fields(FieldVisitor& v) {
   v.Visit("dir", dir, "folder of the run, relative to the working directory");
@@ -120,8 +126,9 @@ void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
 }
 
 void TrainConfig::Fields(FieldVisitor& v) {
-  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs");
+  v.Visit("steps", steps, {.min = 1, .max = kMaxSteps}, "updates to train; or epochs, or minutes");
   v.Visit("epochs", epochs, {.min = 1, .max = 100000}, "passes over the data to train; or steps");
+  v.Visit("minutes", minutes, {.min = 0, .min_open = true}, "stop after so much time, also before steps or epochs are done");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a batch; or batch_tokens");
   v.Visit("batch_tokens", batch_tokens, {.min = 1, .max = kMaxCount}, "target tokens of a batch; or batch_size");
   v.Visit("accumulate", accumulate, {.min = 1, .max = 1 << 20}, "batches of one update");
@@ -130,6 +137,15 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
   v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
   v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
+  v.Visit("ema_decay", ema_decay, {.min = 0, .max = 1, .max_open = true},
+          "decay of the moving average of the weights, which is what is validated and decoded with; 0 = none");
+  v.Choice("on_nonfinite", on_nonfinite, {"stop", "skip"}, "what a NaN or infinite loss or gradient does to the run");
+  v.Visit("max_skips", max_skips, {.min = 1, .max = kMaxCount}, "skip: updates left out in a row before the run stops");
+  v.Visit("init_from", init_from, "run or checkpoint to take initial weights and tokenizers from");
+  v.Visit("init_partial", init_partial, "init_from: allow parameters that are missing there or have another shape");
+  v.Visit("tensorboard", tensorboard, "write event files for TensorBoard into the run folder");
+  v.Visit("histograms", histograms, {.min = 0, .max = kMaxSteps},
+          "steps between histograms of weights for TensorBoard, 0 = none");
 }
 
 void OptimizerConfig::Fields(FieldVisitor& v) {
@@ -161,6 +177,7 @@ void ValidConfig::Fields(FieldVisitor& v) {
 
 void CheckpointConfig::Fields(FieldVisitor& v) {
   v.Visit("every", every, {.min = 0, .max = kMaxSteps}, "steps between checkpoints, 0 = only at the end");
+  v.Visit("minutes", minutes, {.min = 0, .min_open = true}, "the same by time");
   v.Visit("keep_last", keep_last, {.min = 1, .max = kMaxCount}, "newest checkpoints to keep");
   v.Visit("keep_best", keep_best, {.min = 0, .max = kMaxCount}, "best checkpoints to keep");
 }
@@ -172,17 +189,20 @@ absl::Span<const absl::string_view> MetricNames() {
 
 bool HasHorizon(const ScheduleConfig& schedule) { return schedule.kind == "linear" || schedule.kind == "cosine"; }
 
-std::string PrintConfig(const Config& config) { return PrintToml(WriteConfig(config)); }
+std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(config)); }
 
 std::string CanonicalConfig(const Config& config) {
   Options root;
-  const Options resolved = WriteConfig(config);
+  const Options resolved = ConfigOptions(config);
   for (const Option& section : resolved.entries()) {
     Options options(std::get<OptionValue::Table>(section.value.value));
     if (section.key == "run") options.Remove("dir");
     if (section.key == "data") {
       options.Remove("train");
       options.Remove("valid");
+    }
+    if (section.key == "train") {
+      for (const char* key : {"init_from", "init_partial"}) options.Remove(key);
     }
     root.Set(section.key, {options.entries(), ""});
   }
@@ -218,22 +238,16 @@ DataOptions ToDataOptions(const Config& config) {
 
 std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig() {
   std::vector<std::pair<std::string, std::vector<FieldDescription>>> sections;
-  const auto add = [&](absl::string_view name, auto section) {
+  ForEachSection([&](absl::string_view name, auto section) {
     FieldDescriber describer;
     section.Fields(describer);
+    if (name == "data") {
+      describer.fields.push_back({"tokenizer", "table", "{ kind = \"char\" }",
+                                  "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
+                                  kTokenizerDoc});
+    }
     sections.emplace_back(std::string(name), std::move(describer.fields));
-  };
-  add("run", RunConfig());
-  add("data", DataConfig());
-  sections.back().second.push_back(
-      {"tokenizer", "table", "{ kind = \"char\" }",
-       "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
-       "how text becomes tokens, on one side or both"});
-  add("train", TrainConfig());
-  add("optimizer", OptimizerConfig());
-  add("schedule", ScheduleConfig());
-  add("valid", ValidConfig());
-  add("checkpoint", CheckpointConfig());
+  });
   return sections;
 }
 

@@ -3,9 +3,9 @@
 // other are refused with both keys named. Command line wins over file wins over default, also between keys that exclude each
 // other:
 // `--set train.steps=10` replaces a file's train.epochs.
-// Paths: data.dir in a file is relative to the file's folder; data.train and data.valid to data.dir if given, else to the
-// file's folder; all three, given by --set, to the working directory; run.dir always to the working directory. "~" is not
-// expanded. Config is a value: copy it freely; the functions are thread-safe.
+// Paths: data.dir in a file is relative to the file's folder; train.init_from too; data.train and data.valid to data.dir if
+// given, else to the file's folder; all of them, given by --set, to the working directory; run.dir always to the working
+// directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
 #ifndef WEFT_TRAIN_CONFIG_H_
 #define WEFT_TRAIN_CONFIG_H_
 
@@ -51,9 +51,11 @@ struct DataConfig {
 };
 
 struct TrainConfig {
-  // Exactly one of steps and epochs, and of batch_size and batch_tokens, is positive; the other is 0.
+  // At most one of steps and epochs is positive, none of them only with minutes; exactly one of batch_size and batch_tokens is.
+  // The others are 0.
   int64_t steps = 0;
   int64_t epochs = 0;
+  double minutes = 0;  // of one call of `weft train`, whichever comes first; 0: no limit
   int64_t batch_size = 0;
   int64_t batch_tokens = 0;
   int64_t accumulate = 1;
@@ -63,6 +65,13 @@ struct TrainConfig {
       0;  // 0: chosen by a rule on work and parameters; the trainer writes its choice here before it prints the config
   bool shuffle = true;
   int64_t log_every = 10;
+  double ema_decay = 0;  // of the moving average of the weights, which is then what is validated; 0: none
+  std::string on_nonfinite = "stop";
+  int64_t max_skips = 10;  // in a row, with on_nonfinite = "skip"
+  std::string init_from;   // absolute; a run or a checkpoint to take the initial weights and the tokenizers from
+  bool init_partial = false;
+  bool tensorboard = true;
+  int64_t histograms = 0;  // 0: none
   void Fields(FieldVisitor& v);
 };
 
@@ -96,7 +105,8 @@ struct ValidConfig {
 };
 
 struct CheckpointConfig {
-  int64_t every = 0;  // 0: only at the end of the run
+  int64_t every = 0;   // 0: only at the end of the run
+  double minutes = 0;  // 0: by steps only
   int64_t keep_last = 3;
   int64_t keep_best = 1;
   void Fields(FieldVisitor& v);

@@ -196,7 +196,14 @@ class Loader {
 
   void CheckTrain(Section& train) {
     TrainConfig& c = config_.train;
-    train.ExactlyOne("steps", &c.steps, "epochs", &c.epochs);
+    if (!train.Has("minutes") || train.Has("steps") || train.Has("epochs")) {
+      train.ExactlyOne("steps", &c.steps, "epochs", &c.epochs);
+    }
+    if (c.on_nonfinite != "skip") train.Meaningless("max_skips", "on_nonfinite", c.on_nonfinite, "\"skip\"");
+    if (c.init_partial && c.init_from.empty()) train.Error("init_partial", "has no meaning without train.init_from");
+    if (!c.init_from.empty()) {
+      c.init_from = Resolve(train, "init_from", c.init_from, train.FromCommandLine("init_from") ? "" : source_.folder);
+    }
     train.ExactlyOne("batch_size", &c.batch_size, "batch_tokens", &c.batch_tokens);
   }
 
@@ -221,6 +228,10 @@ class Loader {
     const bool stated = schedule.Has("steps");
     if (HasHorizon(c)) {
       if (!stated) c.steps = config_.train.steps;
+      if (!stated && train.Has("minutes") && !train.Has("steps") && !train.Has("epochs")) {
+        schedule.Error("steps", absl::StrCat("missing; schedule.kind = \"", c.kind,
+                                             "\" needs the update at which it ends, which train.minutes alone does not say"));
+      }
       if (c.min_lr > config_.optimizer.lr) {
         schedule.Error("min_lr", absl::StrCat("found ", FormatDouble(c.min_lr),
                                               ", allowed a number <= optimizer.lr = ", FormatDouble(config_.optimizer.lr)));

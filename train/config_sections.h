@@ -16,10 +16,25 @@ namespace weft {
 
 // The keys of one tokenizer table.
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options);
+inline constexpr char kTokenizerDoc[] = "how text becomes tokens, on one side or both";
+// The resolved config as a table a section, as PrintConfig prints it.
+Options ConfigOptions(const Config& config);
 // Metrics of a validation.
 absl::Span<const absl::string_view> MetricNames();
 // Whether the learning rate falls until schedule.steps.
 bool HasHorizon(const ScheduleConfig& schedule);
+
+// Calls f(name, section) with each section but [model], with its defaults, in the order in which they are printed.
+template <class F>
+void ForEachSection(F f) {
+  f("run", RunConfig());
+  f("data", DataConfig());
+  f("train", TrainConfig());
+  f("optimizer", OptimizerConfig());
+  f("schedule", ScheduleConfig());
+  f("valid", ValidConfig());
+  f("checkpoint", CheckpointConfig());
+}
 
 // The entries of the table `value`, with its place; none, placed at `where_without`, for null or anything that is no table.
 Options TableOf(const OptionValue* value, absl::string_view where_without);

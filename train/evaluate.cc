@@ -1,7 +1,6 @@
 #include "train/evaluate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -67,8 +66,7 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
   Evaluation evaluation;
   evaluation.examples = examples.size();
   evaluation.targets = total.targets;
-  evaluation.metrics = {
-      {"loss", total.mean_loss()}, {"perplexity", std::exp(total.mean_loss())}, {"accuracy", total.accuracy()}};
+  evaluation.metrics = {{"loss", total.mean_loss()}, {"perplexity", total.perplexity()}, {"accuracy", total.accuracy()}};
 
   const auto asked = [&](absl::string_view name) { return std::find(metrics.begin(), metrics.end(), name) != metrics.end(); };
   if (asked("exact_match") || asked("per")) {

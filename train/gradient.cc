@@ -77,6 +77,7 @@ struct GradientRunner::Worker {
   Context context;
   std::vector<BatchView> pieces;
   std::vector<Sequence> source, target;
+  std::optional<Anomaly> anomaly;  // of the last leaf
   Profile profile;
 };
 
@@ -90,6 +91,7 @@ GradientRunner::Worker* GradientRunner::TakeWorker() {
     workers_.push_back(std::make_unique<Worker>(parameters_));
     free_workers_.reserve(workers_.size());
     if (profiled_) workers_.back()->context.tape().set_profile(&workers_.back()->profile);
+    workers_.back()->context.tape().DetectAnomalies(detects_anomalies_);
     return workers_.back().get();
   }
   Worker* worker = free_workers_.back();
@@ -118,6 +120,7 @@ LossSum GradientRunner::RunLeaf(const BatchView& leaf, double label_smoothing, R
   const auto tokens = static_cast<int64_t>(leaf.source_ids.size() + leaf.target_ids.size());
   worker->pieces.clear();
   SplitBatch(leaf, (tokens + kPieceTokens - 1) / kPieceTokens, &worker->pieces);
+  worker->anomaly.reset();
   LossSum sum;
   for (const BatchView& piece : worker->pieces) {
     Context& context = worker->context;
@@ -133,6 +136,7 @@ LossSum GradientRunner::RunLeaf(const BatchView& leaf, double label_smoothing, R
       if (is_first) context.ZeroRest();
     }
     sum.Add({result.loss.value().At(0), result.targets, result.correct});
+    if (!worker->anomaly.has_value()) worker->anomaly = context.tape().anomaly();
   }
   return sum;
 }
@@ -142,6 +146,7 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
   WEFT_CHECK_GT(count, 0) << "an update without leaves";
   if (result_slab_ >= 0) free_slabs_.push_back(std::exchange(result_slab_, -1));
   losses_.assign(count, {});
+  anomalies_.assign(count, std::nullopt);
   slab_of_.assign(count, -1);
   done_.assign(2 * count + 64, 0);  // the levels have count, ceil(count / 2), ... nodes
   slabs_.reserve(count + 1);        // so that growing moves no slab in use
@@ -151,6 +156,7 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
     const int slab = TakeSlab();
     const Tensor sum = slabs_[slab].tensor();
     losses_[leaf] = RunLeaf(leaves[leaf], label_smoothing, key, sum, worker);
+    anomalies_[leaf] = worker->anomaly;
     if (leaf == 0 && !reported_) without_gradient_ = worker->context.WithoutGradient();
     GiveWorker(worker);
 
@@ -191,6 +197,8 @@ LossSum GradientRunner::Run(absl::Span<const BatchView> leaves, double label_smo
   reported_ = true;
   result_slab_ = slab_of_[0];
   *gradients = slabs_[result_slab_].tensor();
+  const auto found = std::find_if(anomalies_.begin(), anomalies_.end(), [](const auto& a) { return a.has_value(); });
+  anomaly_ = found == anomalies_.end() ? std::nullopt : *found;
 
   return Total(losses_);
 }
@@ -208,6 +216,11 @@ LossSum GradientRunner::Evaluate(absl::Span<const BatchView> leaves) {
 void GradientRunner::EnableProfile() {
   profiled_ = true;
   for (const auto& worker : workers_) worker->context.tape().set_profile(&worker->profile);
+}
+
+void GradientRunner::DetectAnomalies(bool on) {
+  detects_anomalies_ = on;
+  for (const auto& worker : workers_) worker->context.tape().DetectAnomalies(on);
 }
 
 Profile GradientRunner::TotalProfile() const {

@@ -6,9 +6,11 @@
 #ifndef WEFT_TRAIN_GRADIENT_H_
 #define WEFT_TRAIN_GRADIENT_H_
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,8 @@ struct LossSum {
   }
   // Per target. REQUIRES: targets > 0.
   double mean_loss() const { return loss / static_cast<double>(targets); }
+  // e to the mean loss: of all targets, not a mean over batches. Infinity from a loss of about 709.8 nats on.
+  double perplexity() const { return std::exp(mean_loss()); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(targets); }
 };
 
@@ -72,6 +76,11 @@ class GradientRunner {
   void EnableProfile();
   Profile TotalProfile() const;
 
+  // From now on, or no longer, every op of every pass is looked at (Tape::DetectAnomalies). Not while Run is running.
+  void DetectAnomalies(bool on);
+  // Of the last Run: the first of the first leaf that has one.
+  const std::optional<Anomaly>& anomaly() const { return anomaly_; }
+
  private:
   struct Worker;  // a tape with the buffers of one running leaf
 
@@ -92,7 +101,9 @@ class GradientRunner {
   std::vector<LossSum> losses_;  // by leaf
   std::vector<std::string> without_gradient_;
   bool reported_ = false;
-  bool profiled_ = false;
+  bool profiled_ = false, detects_anomalies_ = false;
+  std::vector<std::optional<Anomaly>> anomalies_;  // by leaf
+  std::optional<Anomaly> anomaly_;
   Profile merges_;  // of slabs
   int result_slab_ = -1;
 };

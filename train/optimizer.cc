@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 #include "autograd/base/parallel.h"
 #include "autograd/kernels/optimizer.h"
@@ -117,6 +118,20 @@ std::string FirstNonFinite(const Parameters& parameters, const Tensor& slab) {
     if (!finite) return info.name;
   }
   return "";
+}
+
+std::string LargestElement(const Parameters& parameters, const Tensor& slab) {
+  double largest = 0;
+  const ParameterInfo* owner = nullptr;
+  for (const ParameterInfo& info : parameters.list()) {
+    const Tensor values = Parameters::In(slab, info);
+    for (int64_t i = 0; i < values.elements(); ++i) {
+      if (owner != nullptr && !(std::abs(values.At(i)) > std::abs(largest))) continue;
+      largest = values.At(i);
+      owner = &info;
+    }
+  }
+  return owner == nullptr ? "none" : absl::StrCat(largest, " in ", owner->name);
 }
 
 }  // namespace weft

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
+#include "train/tensorboard.h"
 
 namespace weft {
 namespace {
@@ -22,7 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::string_view kCheckpoints = "checkpoints";
+constexpr absl::string_view kEvents = "tensorboard";
 constexpr absl::string_view kLock = "lock";
+// `weft status` may hold the lock shared, for an instant: only one that stays taken is another run's.
+constexpr int kLockTries = 5;
+constexpr useconds_t kLockPause = 20000;  // microseconds
 
 std::string CheckpointName(int64_t step) { return absl::StrCat("step-", step, ".weft"); }
 
@@ -121,8 +126,11 @@ absl::StatusOr<FileHandle> TakeLock(const std::string& run) {
   const std::string path = absl::StrCat(run, "/", kLock);
   FileHandle lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (lock.fd() < 0) return FileError(path, "cannot open", errno);
-  if (::flock(lock.fd(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return FileError(path, "cannot lock", errno);
+  for (int i = 0; i < kLockTries; ++i) {
+    if (::flock(lock.fd(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno != EWOULDBLOCK) return FileError(path, "cannot lock", errno);
+    ::usleep(kLockPause);
+  }
   return absl::FailedPreconditionError(absl::StrCat(run, ": another process is training in this run folder (it holds ", path,
                                                     "); wait for it, or choose another run.dir"));
 }
@@ -153,6 +161,8 @@ bool IsCheckpointName(absl::string_view name) { return StepOfName(name) >= 0; }
 
 absl::Status RemoveTemporaries(const std::string& run) {
   WEFT_RETURN_IF_ERROR(RemoveFrom(run, [](absl::string_view name) { return IsTemporaryOf(name, IsTopLevelFile); }));
+  WEFT_RETURN_IF_ERROR(
+      RemoveFrom(absl::StrCat(run, "/", kEvents), [](absl::string_view name) { return IsTemporaryOf(name, IsEventFileName); }));
   return RemoveFrom(absl::StrCat(run, "/", kCheckpoints),
                     [](absl::string_view name) { return IsTemporaryOf(name, IsCheckpointName); });
 }
@@ -161,8 +171,7 @@ absl::Status RemoveTemporaries(const std::string& run) {
 absl::Status RemoveOldRun(const std::string& run) {
   WEFT_RETURN_IF_ERROR(RemoveFrom(run, IsTopLevelFile));
   WEFT_RETURN_IF_ERROR(RemoveFrom(absl::StrCat(run, "/", kCheckpoints), IsCheckpointName));
-  return RemoveFrom(absl::StrCat(run, "/tensorboard"),
-                    [](absl::string_view name) { return absl::StartsWith(name, "events.out.tfevents."); });
+  return RemoveFrom(absl::StrCat(run, "/", kEvents), IsEventFileName);
 }
 
 }  // namespace
@@ -182,7 +191,7 @@ absl::StatusOr<RunDir> RunDir::Create(const std::string& path, Mode mode) {
   return run;
 }
 
-std::string RunDir::CheckpointPath(int64_t step) const { return absl::StrCat(checkpoints_path(), "/", CheckpointName(step)); }
+std::string RunDir::CheckpointPath(int64_t step) const { return CheckpointPathIn(path_, step); }
 
 absl::Status RunDir::SetLast(int64_t step) {
   return AtomicWrite(path_ + "/last", absl::StrCat(kCheckpoints, "/", CheckpointName(step), "\n"));
@@ -224,6 +233,27 @@ absl::Status RunDir::Log(absl::string_view line) {
   return log_->Append(absl::StrCat(line, "\n"));
 }
 
+absl::StatusOr<RunGlance> GlanceAtRun(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || !fs::exists(absl::StrCat(path, "/config.toml"), error)) {
+    return absl::NotFoundError(absl::StrCat(path, ": is no run folder: ",
+                                            fs::is_directory(path, error) ? "it has no config.toml, which a run writes first"
+                                            : fs::exists(path, error)     ? "it is a file"
+                                                                          : "no such folder"));
+  }
+  RunGlance glance;
+  const FileHandle lock(::open(absl::StrCat(path, "/", kLock).c_str(), O_RDONLY | O_CLOEXEC));
+  // Closing the descriptor frees the lock again. Without a lock file, in a copied folder, nothing runs.
+  glance.live = lock.fd() >= 0 && ::flock(lock.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  WEFT_ASSIGN_OR_RETURN(glance.last, FindLast(path));
+  WEFT_ASSIGN_OR_RETURN(glance.best, ReadPointer(path, "best"));
+  return glance;
+}
+
+std::string CheckpointPathIn(const std::string& run, int64_t step) {
+  return absl::StrCat(run, "/", kCheckpoints, "/", CheckpointName(step));
+}
+
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& run_or_checkpoint) {
   std::error_code error;
   const fs::file_status status = fs::status(run_or_checkpoint, error);
@@ -241,11 +271,26 @@ absl::StatusOr<std::string> ResolveCheckpoint(const std::string& run_or_checkpoi
     return absl::NotFoundError(absl::StrCat(run_or_checkpoint, ": is no run folder with a checkpoint (no best, last or ",
                                             kCheckpoints, "/step-<n>.weft in it)"));
   }
-  const std::string path = absl::StrCat(run_or_checkpoint, "/", kCheckpoints, "/", CheckpointName(*step));
+  const std::string path = CheckpointPathIn(run_or_checkpoint, *step);
   if (!fs::exists(path, error)) {
     return absl::NotFoundError(absl::StrCat(path, ": does not exist, but ", run_or_checkpoint, "/", origin, " names it"));
   }
   return path;
+}
+
+absl::StatusOr<std::vector<std::string>> NewestCheckpoints(const std::string& run, int64_t count) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListSteps(run));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> last, FindLast(run));
+  std::erase_if(steps, [&](int64_t step) { return last.has_value() && step > *last; });
+  if (static_cast<int64_t>(steps.size()) < count) {
+    return absl::NotFoundError(absl::StrCat(run, ": has ", steps.size(), " checkpoints, ", count,
+                                            " are asked for; train with checkpoint.keep_last = ", count, " or more"));
+  }
+  std::vector<std::string> paths;
+  for (auto step = steps.end() - count; step != steps.end(); ++step) {
+    paths.push_back(absl::StrCat(run, "/", kCheckpoints, "/", CheckpointName(*step)));
+  }
+  return paths;
 }
 
 }  // namespace weft

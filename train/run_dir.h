@@ -37,6 +37,7 @@ class RunDir {
   std::string config_path() const { return path_ + "/config.toml"; }
   std::string log_path() const { return path_ + "/log.txt"; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  std::string tensorboard_path() const { return path_ + "/tensorboard"; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   std::string CheckpointPath(int64_t step) const;
 
@@ -65,9 +66,23 @@ class RunDir {
   std::optional<AppendFile> log_;
 };
 
+// What can be seen of a run from outside, while it lives or afterwards. Changes nothing; the lock is tried for an instant.
+struct RunGlance {
+  bool live = false;                  // a process trains in it
+  std::optional<int64_t> last, best;  // steps of the checkpoints that the pointers name
+};
+// NotFound if `path` is no run folder; DataLoss for a damaged pointer.
+absl::StatusOr<RunGlance> GlanceAtRun(const std::string& path);
+// "RUN/checkpoints/step-<n>.weft".
+std::string CheckpointPathIn(const std::string& run, int64_t step);
+
 // The checkpoint file that a RUN or CHECKPOINT argument means: a file is taken as it is; a run folder means its `best`, else
 // its `last`, else its newest checkpoint. NotFound, saying what is missing where. Takes no lock: the run may be live.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& run_or_checkpoint);
+
+// The newest `count` checkpoint files of a run folder, oldest first, none after the one that `last` names. NotFound when the
+// folder has fewer. Takes no lock.
+absl::StatusOr<std::vector<std::string>> NewestCheckpoints(const std::string& run, int64_t count);
 
 }  // namespace weft
 

@@ -120,7 +120,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
                                             " parameters, more than a file of ", checkpoint.file_size(), " bytes can hold"));
   }
   session->parameters->Allocate(DType::kF32, meta.seed);
-  WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session->parameters.get()));
+  WEFT_RETURN_IF_ERROR(LoadForInference(checkpoint, session->parameters.get()));
   return session;
 }
 

@@ -1,7 +1,5 @@
 #include "train/trainer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,18 +8,30 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
+#include "train/average.h"
+#include "train/job_size.h"
 #include "train/model_state.h"
 #include "train/optimizer.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/schedule.h"
 #include "train/session.h"
+#include "train/spikes.h"
+#include "train/tensorboard.h"
 
 namespace weft {
 namespace {
+
+// Steps of a run that only train.minutes ends.
+constexpr int64_t kNoLimit = int64_t{1} << 60;
+// A loss that no training comes back from, in nats per target: taken for infinite.
+constexpr double kHopelessLoss = 1e6;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -45,6 +55,9 @@ class Run {
     if (status.ok()) return result_;
     if (status.code() == kDivergedCode) return status;
     progress_.Finish();
+    // The last line of the log says how a run ended. A divergence has said so itself; where the disk is full this fails too.
+    const std::string reason = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
+    folder_->Log(absl::StrCat("failed after step ", result_.step, ": ", reason)).IgnoreError();
     return absl::Status(
         status.code(),
         absl::StrCat(status.message(), ". The run ended after step ", result_.step,
@@ -54,8 +67,9 @@ class Run {
 
  private:
   absl::Status Loop() {
-    while (result_.step < steps_ && !result_.stopped_early && !result_.interrupted) {
+    while (result_.step < steps_ && !result_.stopped_early && !result_.interrupted && !result_.out_of_time) {
       WEFT_RETURN_IF_ERROR(Update());
+      result_.out_of_time = config_.train.minutes > 0 && Now() - started_ >= 60 * config_.train.minutes;
       WEFT_RETURN_IF_ERROR(ValidateAndSave());
       result_.interrupted = options_.stop != nullptr && options_.stop->load() != 0;
     }
@@ -64,7 +78,20 @@ class Run {
 
   // Loads the data, builds the model, and settles what the config left open. Touches no file of the run.
   absl::Status Prepare() {
-    WEFT_ASSIGN_OR_RETURN(data_, LoadData(ToDataOptions(config_)));
+    DataOptions data_options = ToDataOptions(config_);
+    std::unique_ptr<Session> origin;  // what the run starts from; a run that continues has its own weights
+    if (!config_.train.init_from.empty()) {
+      WEFT_ASSIGN_OR_RETURN(origin, Session::Load(config_.train.init_from));
+      if (origin->kind() != DataKindOf(config_)) {
+        return absl::FailedPreconditionError(absl::StrCat("train.init_from: ", config_.train.init_from, " was trained on ",
+                                                          DataKindName(origin->kind()), ", this job trains on ",
+                                                          DataKindName(DataKindOf(config_))));
+      }
+      data_options.known_source = origin->source_tokenizer.get();
+      data_options.known_target = origin->target_tokenizer.get();
+      data_options.known_classes = origin->class_names;
+    }
+    WEFT_ASSIGN_OR_RETURN(data_, LoadData(data_options));
     WEFT_ASSIGN_OR_RETURN(session_, Session::Create(config_, data_.get()));
     const BatcherOptions batching{config_.train.batch_size, config_.train.batch_tokens, config_.train.shuffle,
                                   static_cast<uint64_t>(config_.run.seed)};
@@ -74,6 +101,7 @@ class Run {
     const int64_t batch_tokens = TokensPerBatch(config_.train, data_->train);
     if (config_.train.shards == 0) config_.train.shards = ChooseShards(batch_tokens, session_->parameters->count());
     steps_ = config_.train.steps;
+    if (steps_ == 0 && config_.train.epochs == 0) steps_ = kNoLimit;
     if (config_.train.epochs > 0) {
       // Equal epochs of batch_size sequences; batches of so many tokens depend on each epoch's order.
       const bool equal = config_.train.batch_size > 0;
@@ -87,35 +115,37 @@ class Run {
                                                        ", the updates of train.epochs = ", config_.train.epochs));
       }
     }
-    WEFT_RETURN_IF_ERROR(CheckMemory(batch_tokens));
+    memory_ = EstimateMemory(config_, *session_, batch_tokens);
+    WEFT_RETURN_IF_ERROR(memory_.Check(config_));
 
     session_->parameters->Allocate(DType::kF32, static_cast<uint64_t>(config_.run.seed));
     optimizer_.emplace(config_.optimizer, *session_->parameters);
     runner_.emplace(*session_->model, *session_->parameters);
+    runner_->DetectAnomalies(options_.detect_anomaly);
+    return options_.mode == RunDir::Mode::kResume ? absl::OkStatus() : Initialise();
+  }
+
+  // Weights of another run, where the config asks for them.
+  absl::Status Initialise() {
+    if (!config_.train.init_from.empty()) {
+      WEFT_ASSIGN_OR_RETURN(const std::string path, ResolveCheckpoint(config_.train.init_from));
+      WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+      WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> left,
+                            LoadMatching(checkpoint, config_.train.init_partial, session_->parameters.get()));
+      notes_.push_back(absl::StrCat("initial weights and tokenizers: ", path, " (step ", checkpoint.meta().step, ")"));
+      if (!left.empty()) notes_.push_back(absl::StrCat("not found there, drawn anew: ", absl::StrJoin(left, ", ")));
+    }
+    StartAverage();
     return absl::OkStatus();
+  }
+
+  void StartAverage() {
+    if (config_.train.ema_decay > 0) average_.emplace(config_.train.ema_decay, *session_->parameters);
   }
 
   int64_t UpdatesIn(int64_t epoch) const {
     const int64_t batches = batcher_->CountBatches(epoch);
     return (batches + config_.train.accumulate - 1) / config_.train.accumulate;
-  }
-
-  // Refuses what cannot fit before anything of that size is allocated. An estimate from below: value, gradient and two moments
-  // of each parameter, and what the blocks keep of a shard's tokens.
-  absl::Status CheckMemory(int64_t batch_tokens) const {
-    const TransformerConfig& c = session_->model_config;
-    const double slab = 4.0 * static_cast<double>(session_->parameters->slab_size());
-    const double blocks = (c.has_encoder() ? c.encoder_layers : 0) + (c.has_decoder() ? c.decoder_layers : 0);
-    const double per_token =
-        4.0 * (blocks * (8.0 * c.d_model + 2.0 * c.hidden) + static_cast<double>(session_->model->sizes().target_vocabulary));
-    const double need = 4 * slab + per_token * static_cast<double>(batch_tokens) / static_cast<double>(config_.train.shards);
-    const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-    if (need <= have) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrFormat("this job needs at least %.1f GB (%d parameters; batches of %d tokens in %d shards), the machine has "
-                        "%.1f GB: make model.d_model, model.layers or "
-                        "train.batch_size / train.batch_tokens smaller, or train.shards larger",
-                        need / 1e9, session_->parameters->count(), batch_tokens, config_.train.shards, have / 1e9));
   }
 
   // Creates or continues the run's folder.
@@ -129,14 +159,22 @@ class Run {
         resume ? MetricsWriter::Resume(folder_->metrics_path(), result_.step) : MetricsWriter::Create(folder_->metrics_path());
     if (!metrics.ok()) return metrics.status();
     metrics_.emplace(*std::move(metrics));
+    if (resume) WEFT_RETURN_IF_ERROR(DropEventsAfter(folder_->tensorboard_path(), result_.step));
+    if (config_.train.tensorboard) events_.emplace(folder_->tensorboard_path(), result_.step);
 
     for (absl::string_view line : absl::StrSplit(data_->report, '\n', absl::SkipEmpty())) Say(line);
-    Say(absl::StrFormat("model: %s, %d parameters; shards of a batch: %d; updates in the first epoch: %d, in all: %d",
-                        session_->model_config.family, session_->parameters->count(), config_.train.shards, UpdatesIn(0),
-                        steps_));
+    for (const std::string& note : notes_) Say(note);
+    Say(absl::StrCat("model: ", session_->model_config.family, ", ", ParametersByPart(*session_->parameters)));
+    Say(memory_.ToString());
+    Say(absl::StrCat("shards of a batch: ", config_.train.shards, "; updates in the first epoch: ", UpdatesIn(0), ", in all: ",
+                     steps_ == kNoLimit ? absl::StrCat("what ", FormatDuration(60 * config_.train.minutes), " allow")
+                                        : absl::StrCat(steps_)));
     Say(absl::StrCat("run folder: ", folder_->path()));
     if (resume) Say(absl::StrCat("resumed after step ", result_.step, result_.step >= steps_ ? ": the run is finished" : ""));
-    started_ = last_log_ = Now();
+    started_ = last_log_ = last_save_ = Now();
+    // What `weft status` computes the pace from. For the log only: a live screen shows the time that is left.
+    folder_->Log(absl::StrCat("started ", absl::FormatTime(absl::Now(), absl::UTCTimeZone()), " after step ", result_.step))
+        .IgnoreError();
     return absl::OkStatus();
   }
 
@@ -160,7 +198,10 @@ class Run {
     }
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, session_->parameters.get()));
     WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, *session_->parameters, &*optimizer_));
+    StartAverage();
+    if (average_.has_value()) WEFT_RETURN_IF_ERROR(LoadAverage(checkpoint, *session_->parameters, &*average_));
     WEFT_RETURN_IF_ERROR(batcher_->Seek(meta.position));
+    skipped_in_row_ = meta.skipped_in_row;
     result_.step = meta.step;
     tokens_ = meta.tokens;
     history_ = meta.history;
@@ -192,7 +233,8 @@ class Run {
 
   // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
   absl::Status Update() {
-    const int64_t epoch = batcher_->position().epoch;
+    const Position start = batcher_->position();
+    const int64_t epoch = start.epoch;
     leaves_.clear();
     for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || batcher_->position().epoch == epoch); ++i) {
       if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
@@ -203,17 +245,34 @@ class Run {
         RandomKey{static_cast<uint64_t>(config_.run.seed)}.Fold("update").Fold(static_cast<uint64_t>(result_.step));
     Tensor gradients;
     const LossSum loss = runner_->Run(leaves_, config_.train.label_smoothing, key, &gradients);
-    const double rate = LearningRate(config_.schedule, config_.optimizer.lr, result_.step + 1);
-    if (!std::isfinite(loss.loss)) return Diverged(absl::StrCat("the loss is ", loss.mean_loss()), gradients);
-    const UpdateStats stats = optimizer_->Step(session_->parameters.get(), gradients, 1.0 / static_cast<double>(loss.targets),
-                                               config_.train.clip_norm, rate);
-    if (!stats.finite) return Diverged("the gradient is not finite", gradients);
+    const int64_t step = result_.step + 1;  // this one's number
+    const double rate = LearningRate(config_.schedule, config_.optimizer.lr, step);
+    UpdateStats stats;
+    std::string wrong;
+    if (runner_->anomaly().has_value()) {
+      wrong = runner_->anomaly()->ToString();
+    } else if (!(std::abs(loss.mean_loss()) < kHopelessLoss)) {
+      wrong = absl::StrCat("the loss is ", loss.mean_loss());
+    } else {
+      stats = optimizer_->Step(session_->parameters.get(), gradients, 1.0 / static_cast<double>(loss.targets),
+                               config_.train.clip_norm, rate);
+      if (!stats.finite) wrong = absl::StrCat("the norm of the gradient is ", stats.grad_norm);
+    }
+    if (!wrong.empty()) WEFT_RETURN_IF_ERROR(SkipOrStop(step, wrong, start, key, gradients));
 
-    ++result_.step;
+    result_.step = step;
     ++result_.updates;
     result_.loss = loss.mean_loss();
-    tokens_ += loss.targets;
-    tokens_since_log_ += loss.targets;
+    if (wrong.empty()) {
+      skipped_in_row_ = 0;
+      tokens_ += loss.targets;
+      tokens_since_log_ += loss.targets;
+      if (average_.has_value()) average_->Update(*session_->parameters, optimizer_->updates());
+      if (spikes_.Observe(result_.loss)) {
+        Say(absl::StrFormat("step %d: the loss jumped to %.4g (before: %.4g on average, deviation %.2g)", step, result_.loss,
+                            spikes_.mean(), spikes_.deviation()));
+      }
+    }
     if (result_.updates == 1 && !runner_->without_gradient().empty()) {
       Say(absl::StrCat("warning: no gradient reaches ", absl::StrJoin(runner_->without_gradient(), ", ")));
     }
@@ -221,24 +280,56 @@ class Run {
     return absl::OkStatus();
   }
 
-  absl::Status Diverged(absl::string_view what, const Tensor& gradients) {
-    const std::string weight = FirstNonFinite(*session_->parameters, session_->parameters->slab());
-    const std::string gradient = FirstNonFinite(*session_->parameters, gradients);
+  // An update whose loss or gradient is not finite changes no weight. It is left out if the config says so and it is not one
+  // too many in a row; else the run ends here. `start` is the place in the data before the update.
+  absl::Status SkipOrStop(int64_t step, absl::string_view wrong, Position start, RandomKey key, const Tensor& gradients) {
+    const std::string details = Diagnose(key, gradients);
+    const bool skip = config_.train.on_nonfinite == "skip" && skipped_in_row_ < config_.train.max_skips;
+    if (skip) {
+      ++skipped_in_row_;
+      ++result_.skipped;
+      Say(absl::StrCat("step ", step, " skipped (", skipped_in_row_, " in a row of at most ", config_.train.max_skips,
+                       "): ", wrong, details));
+      return absl::OkStatus();
+    }
+    // Something to look at or to start again from, if the run has saved nothing yet: the weights before this update.
+    if (result_.last_checkpoint.empty() && FirstNonFinite(*session_->parameters, session_->parameters->slab()).empty()) {
+      WEFT_RETURN_IF_ERROR(batcher_->Seek(start));
+      Save().IgnoreError();  // how the run ended must not depend on it
+    }
     progress_.Finish();
-    const std::string message =
-        absl::StrCat("diverged at step ", result_.step + 1, ": ", what, weight.empty() ? "" : "; first such weight: " + weight,
-                     gradient.empty() ? "" : "; first such gradient: " + gradient, "; no update was made with it. ",
-                     result_.last_checkpoint.empty() ? "No checkpoint has been saved yet"
-                                                     : "The last checkpoint is " + result_.last_checkpoint,
-                     "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
+    const std::string message = absl::StrCat(
+        "diverged at step ", step, ": ", wrong, details, "; no update was made with it",
+        config_.train.on_nonfinite == "skip" ? absl::StrCat(", nor with the ", skipped_in_row_, " before it") : "", ". ",
+        result_.last_checkpoint.empty() ? "No checkpoint could be saved" : "The last checkpoint is " + result_.last_checkpoint,
+        "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
     folder_->Log(message).IgnoreError();  // as in Say
     return absl::Status(kDivergedCode, message);
+  }
+
+  // What is wrong where: the first op with a value that is not finite, found by running the update once more (the weights have
+  // not changed since), and the first such weight and gradient, or else the largest weight.
+  std::string Diagnose(RandomKey key, const Tensor& gradients) {
+    const Parameters& parameters = *session_->parameters;
+    const std::string weight = FirstNonFinite(parameters, parameters.slab()), gradient = FirstNonFinite(parameters, gradients);
+    std::string details;
+    if (!options_.detect_anomaly) {
+      Tensor ignored;
+      runner_->DetectAnomalies(true);
+      runner_->Run(leaves_, config_.train.label_smoothing, key, &ignored);
+      runner_->DetectAnomalies(false);
+      if (runner_->anomaly().has_value()) absl::StrAppend(&details, "; first: ", runner_->anomaly()->ToString());
+    }
+    if (!weight.empty()) absl::StrAppend(&details, "; first such weight: ", weight);
+    if (!gradient.empty()) absl::StrAppend(&details, "; first such gradient: ", gradient);
+    if (weight.empty()) absl::StrAppend(&details, "; largest weight: ", LargestElement(parameters, parameters.slab()));
+    return details;
   }
 
   // The progress line, and every train.log_every updates a line in metrics.jsonl.
   void Report(int64_t epoch, double rate, double norm) {
     const double now = Now();
-    const bool log = result_.step % config_.train.log_every == 0 || result_.step == steps_;
+    const bool log = result_.step % config_.train.log_every == 0 || IsLast();
     if (log) {
       speed_ = static_cast<double>(tokens_since_log_) / std::max(now - last_log_, 1e-9);
       pending_ = {{"epoch", static_cast<double>(epoch)},
@@ -250,10 +341,15 @@ class Run {
       last_log_ = now;
     }
     if (!options_.quiet) {
-      const double left = SecondsLeft(result_.updates, now - started_, steps_ - result_.step);
-      progress_.Update({result_.step, steps_, result_.loss, rate, norm, speed_, left}, now);
+      const bool by_time = steps_ == kNoLimit;
+      const double passed = now - started_;
+      const double left =
+          by_time ? 60 * config_.train.minutes - passed : SecondsLeft(result_.updates, passed, steps_ - result_.step);
+      progress_.Update({result_.step, by_time ? 0 : steps_, result_.loss, rate, norm, speed_, left}, now);
     }
   }
+
+  bool IsLast() const { return result_.step == steps_ || result_.out_of_time; }
 
   bool OutOfPatience() const { return config_.valid.patience > 0 && best_.since_improved >= config_.valid.patience; }
 
@@ -265,7 +361,7 @@ class Run {
         config_.valid.every > 0 ? result_.step % config_.valid.every == 0 : (config_.train.epochs > 0 && epoch_end);
     bool new_best = false;
     result_.has_validation = false;
-    if ((on_grid || result_.step == steps_) && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
+    if ((on_grid || IsLast()) && !data_->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
     if (on_grid && result_.has_validation) {
       for (const MetricScore& metric : result_.validation.metrics)
         history_.push_back({result_.step, metric.name, metric.value});
@@ -281,7 +377,8 @@ class Run {
       Save().IgnoreError();
       return status;
     }
-    const bool due = config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0;
+    const bool due = (config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0) ||
+                     (config_.checkpoint.minutes > 0 && Now() - last_save_ >= 60 * config_.checkpoint.minutes);
     const bool keep = new_best && config_.checkpoint.keep_best > 0;
     if (due || keep) WEFT_RETURN_IF_ERROR(Save());
     if (keep) WEFT_RETURN_IF_ERROR(folder_->SetBest(result_.step));
@@ -289,17 +386,30 @@ class Run {
   }
 
   absl::Status WriteMetrics() {
-    if (pending_.empty()) return absl::OkStatus();
-    const std::vector<MetricPair> pairs(pending_.begin(), pending_.end());  // views of pending_'s names
-    WEFT_RETURN_IF_ERROR(metrics_->Write(result_.step, pairs));
-    pending_.clear();
-    return absl::OkStatus();
+    if (!pending_.empty()) {
+      const std::vector<MetricPair> pairs(pending_.begin(), pending_.end());  // views of pending_'s names
+      WEFT_RETURN_IF_ERROR(metrics_->Write(result_.step, pairs));
+      if (events_.has_value()) WEFT_RETURN_IF_ERROR(events_->WriteScalars(result_.step, pairs));
+      pending_.clear();
+    }
+    if (!events_.has_value() || config_.train.histograms == 0 || result_.step % config_.train.histograms != 0) {
+      return absl::OkStatus();
+    }
+    std::vector<NamedValues> weights;
+    for (const ParameterInfo& info : session_->parameters->list()) {
+      weights.emplace_back(info.name, Parameters::In(session_->parameters->slab(), info).span<float>());
+    }
+    return events_->WriteHistograms(result_.step, weights);
   }
 
-  // Scores the validation set, says so, and adds the scores to this step's line.
+  // Scores the validation set, says so, and adds the scores to this step's line. What is scored is the average of the weights
+  // where there is one.
   absl::Status Validate() {
-    WEFT_ASSIGN_OR_RETURN(result_.validation, Evaluate(*session_->model, *session_->parameters, data_->valid,
-                                                       config_.valid.metrics, config_.valid.batch_size, &*runner_));
+    if (average_.has_value()) average_->Swap(session_->parameters.get());
+    absl::StatusOr<Evaluation> validation = Evaluate(*session_->model, *session_->parameters, data_->valid,
+                                                     config_.valid.metrics, config_.valid.batch_size, &*runner_);
+    if (average_.has_value()) average_->Swap(session_->parameters.get());
+    WEFT_ASSIGN_OR_RETURN(result_.validation, std::move(validation));
     result_.has_validation = true;
     std::string line = absl::StrCat("step ", result_.step, "  valid");
     for (const MetricScore& metric : result_.validation.metrics) {
@@ -327,10 +437,13 @@ class Run {
     meta.class_names = session_->class_names;
     meta.history = history_;
     meta.best = best_;
+    meta.skipped_in_row = skipped_in_row_;
     const std::string path = folder_->CheckpointPath(result_.step);
-    WEFT_RETURN_IF_ERROR(SaveCheckpoint(path, meta, StateTensors(*session_->parameters, *optimizer_)));
+    const WeightAverage* average = average_.has_value() ? &*average_ : nullptr;
+    WEFT_RETURN_IF_ERROR(SaveCheckpoint(path, meta, StateTensors(*session_->parameters, *optimizer_, average)));
     WEFT_RETURN_IF_ERROR(folder_->SetLast(result_.step));
     result_.last_checkpoint = path;
+    last_save_ = Now();
     return absl::OkStatus();
   }
 
@@ -367,8 +480,9 @@ class Run {
     progress_.Finish();
     const double seconds = Now() - started_;
     folder_
-        ->Log(absl::StrFormat("%s at step %d after %d updates in %s", result_.interrupted ? "interrupted" : "finished",
-                              result_.step, result_.updates, FormatDuration(seconds)))
+        ->Log(absl::StrFormat("%s at step %d after %d updates in %s%s", result_.interrupted ? "interrupted" : "finished",
+                              result_.step, result_.updates, FormatDuration(seconds),
+                              result_.out_of_time ? ": train.minutes is over" : ""))
         .IgnoreError();  // as in Say
     return absl::OkStatus();
   }
@@ -390,6 +504,11 @@ class Run {
   std::optional<GradientRunner> runner_;
   std::optional<RunDir> folder_;
   std::optional<MetricsWriter> metrics_;
+  std::optional<WeightAverage> average_;
+  LossSpikes spikes_;
+  MemoryEstimate memory_;
+  std::vector<std::string> notes_;  // for the log, once there is one
+  std::optional<TensorBoardWriter> events_;
   std::vector<std::unique_ptr<Batch>> batches_;  // of one update, each at a fixed place: leaves_ view into them
   std::vector<BatchView> leaves_;
 
@@ -399,8 +518,9 @@ class Run {
   std::vector<MetricValue> history_;
   BestMetric best_;
   std::vector<std::pair<std::string, double>> pending_;  // metrics of this step, not yet written
-  double started_ = 0, last_log_ = 0, speed_ = 0;
+  double started_ = 0, last_log_ = 0, last_save_ = 0, speed_ = 0;
   int64_t tokens_since_log_ = 0;
+  int64_t skipped_in_row_ = 0;  // updates just before this one
 };
 
 }  // namespace

@@ -19,12 +19,14 @@ struct TrainOptions {
   RunDir::Mode mode = RunDir::Mode::kFresh;
   // When not null and not zero: finish the update, save, and return with `interrupted`. A signal handler may set it.
   const std::atomic<int>* stop = nullptr;
-  bool quiet = false;  // no progress on stderr
+  bool quiet = false;           // no progress on stderr
+  bool detect_anomaly = false;  // look at every op's output in every update, and stop at the first NaN or infinity
 };
 
 struct TrainResult {
   int64_t step = 0;     // updates behind the model
-  int64_t updates = 0;  // of this call
+  int64_t updates = 0;  // of this call, those that were skipped included
+  int64_t skipped = 0;  // of this call: their loss or gradient was not finite (train.on_nonfinite = "skip")
   double loss = 0;      // of the last update, per target, in nats
   bool has_validation = false;
   Evaluation validation;    // of the end of the run
@@ -34,6 +36,7 @@ struct TrainResult {
   std::string last_checkpoint;  // path
   bool stopped_early = false;   // patience ran out
   bool interrupted = false;     // options.stop
+  bool out_of_time = false;     // train.minutes
 };
 
 // Trains by `config` in its run folder. InvalidArgument for what the config or the folder forbids; FailedPrecondition,

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "autograd/ops.h"
 #include "autograd/ops/broadcast.h"
 
@@ -60,6 +62,7 @@ Variable Where(const Tensor& condition, Variable a, Variable b) {
 
 Variable MaskedFill(Variable x, const Tensor& mask, double value) {
   Op op("masked_fill", {x});
+  if (std::isinf(value)) op.OutputMayBeInfinite();
   WEFT_CHECK(mask.defined() && mask.dtype() == DType::kI32) << "masked_fill: the mask must be i32";
   const Broadcast plan("masked_fill", x.shape(), x.shape(), mask.shape());
   const Variable y = op.Output(x.dtype(), x.shape());

@@ -30,7 +30,7 @@ Variable Apply(const char* name, Unary function, Variable x) {
       }
     });
   });
-  op.Backward([name, function, source, x, y](Gradients& g) {
+  op.Backward([name, function, source, keep_slope, x, y](Gradients& g) {
     const Tensor dy = g.Of(y);
     const Gradients::Sink dx = g.HandOver(y, x) ? Gradients::Sink{dy, false} : g.Onto(x);
     DispatchFloat(name, dy.dtype(), [&](auto zero) {

@@ -165,6 +165,7 @@ CrossEntropyResult LinearCrossEntropy(Variable x, Variable weight, Variable bias
         if (db.defined()) AddColumnSums(ps, n, classes, db.data<T>());
       }
     });
+    g.Recycle(logits);
   });
   return Collect(loss, results, targets, options.ignore);
 }

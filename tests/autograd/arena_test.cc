@@ -79,6 +79,23 @@ TEST(BufferPool, TakesTheTightestFit) {
   EXPECT_NE(pool.Take(64), large) << "a small request must not use up a large buffer";
 }
 
+TEST(BufferPool, CutsBuffersOutOfDonatedMemory) {
+  BufferPool pool;
+  Arena arena;
+  char* memory = static_cast<char*>(arena.Allocate(4096));
+  pool.Donate(memory, 4096);
+  char *a = static_cast<char*>(pool.Take(1000)), *b = static_cast<char*>(pool.Take(2000));
+  const auto inside = [&](const char* data, int64_t bytes) { return memory <= data && data + bytes <= memory + 4096; };
+  EXPECT_TRUE(inside(a, 1000) && inside(b, 2000) && Aligned(a) && Aligned(b));
+  EXPECT_TRUE(a + 1000 <= b || b + 2000 <= a);
+  EXPECT_EQ(pool.used(), 0);
+  EXPECT_FALSE(inside(static_cast<char*>(pool.Take(2000)), 1));  // no room is left for that
+  pool.Give(b);
+  EXPECT_EQ(pool.Take(1900), b);
+  pool.Reset();
+  EXPECT_FALSE(inside(static_cast<char*>(pool.Take(100)), 1));
+}
+
 TEST(BufferPool, ForgetsAtReset) {
   BufferPool pool;
   void* a = pool.Take(100);

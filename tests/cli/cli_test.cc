@@ -63,6 +63,17 @@ Outcome CliTest::Train(const std::string& run, const Args& more) {
   return Weft(Join({"train", "job.toml", "--quiet", "--set", "run.dir=" + run}, more));
 }
 
+pid_t CliTest::StartEndless(const std::string& run, const Args& more) {
+  const Args args = {
+      "train",         "job.toml", "--quiet",           "--set", "run.dir=" + run, "--set", "train.steps=1000000000", "--set",
+      "valid.every=0", "--set",    "checkpoint.every=0"};
+  const pid_t pid = Start(Join(args, more));
+  const std::string metrics = run + "/metrics.jsonl";
+  for (int i = 0; i < 2000 && Read(metrics).empty(); ++i) ::usleep(5000);
+  EXPECT_NE(Read(metrics), "");
+  return pid;
+}
+
 bool CliTest::Exists(const std::string& name) { return std::filesystem::exists(Path(name)); }
 
 }  // namespace weft

@@ -128,6 +128,8 @@ class CliTest : public testing::Test {
   Outcome Weft(const Args& args, const RunSettings& settings = {}) { return Wait(Start(args, settings)); }
   // `weft train job.toml --quiet --set run.dir=RUN` and more.
   Outcome Train(const std::string& run, const Args& more = {});
+  // Starts such a training of job.toml without end, validations and checkpoints, and waits until it has made updates.
+  pid_t StartEndless(const std::string& run, const Args& more = {});
 
   void Write(const std::string& name, const std::string& bytes) { PutBytes(Path(name), bytes); }
   std::string Read(const std::string& name) { return BytesOf(Path(name)); }

@@ -1,11 +1,11 @@
 #include <signal.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/cli/cli_test.h"
+#include "tests/train/event_reader.h"
 
 namespace weft {
 namespace {
@@ -29,15 +29,6 @@ class TrainTest : public CliTest {
     for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty()))
       lines.push_back(Json::parse(line.begin(), line.end()));
     return lines;
-  }
-
-  // Starts a training without end and waits until it has made updates.
-  pid_t StartEndless(const std::string& run) {
-    const pid_t pid = Start({"train", "job.toml", "--quiet", "--set", "run.dir=" + run, "--set", "train.steps=1000000000",
-                             "--set", "valid.every=0", "--set", "checkpoint.every=0"});
-    for (int i = 0; i < 2000 && BytesOf(Path(run + "/metrics.jsonl")).empty(); ++i) ::usleep(5000);
-    EXPECT_NE(BytesOf(Path(run + "/metrics.jsonl")), "");
-    return pid;
   }
 };
 
@@ -172,7 +163,8 @@ TEST_F(TrainTest, DivergenceExitsThreeNamingStepAndParameter) {
   const Outcome outcome = Train("run", {"--set", "optimizer.lr=1e6", "--set", "schedule.kind=constant"});
   EXPECT_THAT(outcome, Fails(3, "diverged at step "));
   EXPECT_THAT(outcome, Fails(3, "first such gradient: "));
-  EXPECT_FALSE(Exists("run/last"));
+  EXPECT_THAT(outcome, Fails(3, "largest weight: "));
+  EXPECT_THAT(Weft({"eval", "run"}), Succeeds());  // of the weights before that step
 }
 
 TEST_F(TrainTest, MetricsHaveTheDocumentedKeys) {
@@ -190,6 +182,55 @@ TEST_F(TrainTest, MetricsHaveTheDocumentedKeys) {
   }
   EXPECT_EQ(lines[0]["epoch"], 0);
   EXPECT_EQ(lines[3]["epoch"], 2);  // update 20 is of the third pass over 60 examples, 8 an update
+}
+
+// B110: a run that was killed between two checkpoints, or goes on from an older one.
+TEST_F(TrainTest, EventFilesHaveEachStepOfTheMetricsOnceAlsoAfterAResume) {
+  const auto check = [&](const std::string& run) {
+    const std::vector<Event> events = ReadEvents(Path(run + "/tensorboard"));
+    std::vector<int64_t> steps, histograms;
+    for (const Json& line : Metrics(run)) steps.push_back(line["step"]);
+    EXPECT_EQ(ScalarSteps(events), steps);
+    for (const Event& event : events) {
+      if (!event.histograms.empty()) histograms.push_back(event.step);
+      if (event.scalars.count("eval/loss") == 0) continue;
+      for (const char* tag : {"eval/exact_match", "eval/per", "eval/perplexity"}) EXPECT_EQ(event.scalars.count(tag), 1) << tag;
+    }
+    return histograms;
+  };
+  const Args histograms = {"--set", "train.histograms=10"};
+  ASSERT_THAT(Train("run", histograms), Succeeds());
+  EXPECT_THAT(check("run"), ElementsAre(10, 20));
+  const std::vector<Event> events = ReadEvents(Path("run/tensorboard"));
+  for (const char* tag : {"train/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_second"}) {
+    EXPECT_EQ(events[1].scalars.count(tag), 1) << tag;
+  }
+  EXPECT_EQ(events[1].scalars.at("train/loss"), static_cast<float>(Metrics("run")[0]["loss"].get<double>()));
+  const EventHistogram weights = events[3].histograms.at("weights/source_embedding.weight");
+  double count = 0;
+  for (const double bucket : weights.buckets) count += bucket;
+  EXPECT_EQ(count, 26 * 8);
+
+  // As a crash leaves it: the checkpoint of step 10, later numbers, and a record that is cut off.
+  Write("run/last", "checkpoints/step-10.weft\n");
+  const std::string file = "run/tensorboard/events.out.tfevents.00000001";
+  Write(file, Read(file).substr(0, Read(file).size() - 7));
+  ASSERT_THAT(Train("run", Join(histograms, {"--resume", "--set", "train.steps=30"})), Succeeds());
+  EXPECT_THAT(check("run"), ElementsAre(10, 20, 30));
+  EXPECT_EQ(Metrics("run").size(), 6);
+}
+
+TEST_F(TrainTest, EventFilesCanBeSwitchedOff) {
+  ASSERT_THAT(Train("run", {"--set", "train.tensorboard=false", "--set", "train.histograms=1"}), Succeeds());
+  EXPECT_FALSE(Exists("run/tensorboard"));
+}
+
+// As for metrics.jsonl: numbers that cannot be kept end the run.
+TEST_F(TrainTest, EventFilesThatCannotBeWrittenEndTheRun) {
+  std::filesystem::create_directory(Path("run"));
+  ASSERT_THAT(Train("run", {"--set", "train.tensorboard=false"}), Succeeds());
+  Write("run/tensorboard", "a file");
+  EXPECT_THAT(Train("run", {"--resume", "--set", "train.steps=30"}), Fails(1, "run/tensorboard: "));
 }
 
 TEST_F(TrainTest, B095_TheSavedModelScoresWhatTheTrainersDidBitForBit) {

@@ -10,7 +10,8 @@ using testing::IsEmpty;
 class UsageTest : public CliTest {};
 
 TEST_F(UsageTest, HelpOfEachVerbGoesToStdoutAndExitsZero) {
-  for (const char* verb : {"train", "eval", "generate", "gradcheck", "layers", "config", "inspect", "attention", "bench"}) {
+  for (const char* verb :
+       {"train", "eval", "generate", "gradcheck", "layers", "config", "status", "inspect", "attention", "bench"}) {
     const Outcome help = Weft({verb, "--help"});
     EXPECT_THAT(help, Succeeds()) << verb;
     EXPECT_THAT(help.out, HasSubstr("Usage: weft"));
@@ -42,6 +43,7 @@ TEST_F(UsageTest, WrongCommandLinesExitTwoNamingTheWord) {
       {{"generate", "run", "--max-new-tokens", "0"}, "--max-new-tokens"},
       {{"generate", "run", "--seed", "9223372036854775808"}, "--seed: found 9223372036854775808"},
       {{"generate", "run", "--seed", "1", "--seed", "2"}, "--seed"},
+      {{"status"}, "RUN"},
       {{"bench", "--suite", "tny"}, "tny"},
       {{"bench", "--steps", "0"}, "--steps"},
   };

@@ -91,8 +91,8 @@ TEST_F(DiskTest, WhateverFileFailsFirstNothingSavedIsLost) {
 
 // Without checkpoint.every, the first file that reaches a limit is metrics.jsonl, after hundreds of updates.
 TEST_F(DiskTest, AFailedLineOfMetricsStillSavesTheUpdatesBehindIt) {
-  const Args often = {"--set", "train.steps=100000", "--set", "train.log_every=1",
-                      "--set", "valid.every=0",      "--set", "checkpoint.every=0"};
+  const Args often = {"--set", "train.steps=100000", "--set", "train.log_every=1",      "--set", "valid.every=0",
+                      "--set", "checkpoint.every=0", "--set", "train.tensorboard=false"};
   const Outcome outcome = Wait(StartTraining("run", often, {.file_size_limit = 60'000}));
   ExpectExplained(outcome, "run", "run/metrics.jsonl: cannot write: File too large",
                   "raise the limit of file sizes (ulimit -f)");

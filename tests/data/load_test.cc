@@ -35,6 +35,32 @@ TEST(LoadTest, TextByFraction) {
   EXPECT_THAT(data->report, HasSubstr("8 tokens"));
 }
 
+TEST(LoadTest, ReportsTheShareOfUnknownWords) {
+  const TempFile train("t", "a b a\tx\nb a c\tx y\n"), valid("v", "a q r b\tx\n");
+  TokenizerOptions words{.kind = "word", .unknown = true, .min_count = 2};
+  const auto data =
+      Load({.train = train.path(), .valid = valid.path(), .source_tokenizer = words, .target_tokenizer = {"word"}});
+  ASSERT_NE(data, nullptr);
+  EXPECT_THAT(data->report, HasSubstr("; <unk>: 1 of 6 source tokens (17 %)\n"));
+  EXPECT_THAT(data->report, HasSubstr("; <unk>: 2 of 4 source tokens (50 %)\n"));
+}
+
+TEST(LoadTest, KnownTokenizersAreTakenInPlaceOfNewOnes) {
+  const TempFile first("f", "abc\tde\n"), second("s", "a\te\n"), foreign("x", "a\tz\n");
+  const auto origin = Load({.train = first.path()});
+  ASSERT_NE(origin, nullptr);
+  DataOptions options{.train = second.path()};
+  options.known_source = origin->source_tokenizer.get();
+  options.known_target = origin->target_tokenizer.get();
+  const auto data = Load(options);
+  ASSERT_NE(data, nullptr);
+  EXPECT_EQ(data->source_tokenizer->Serialize().symbols, origin->source_tokenizer->Serialize().symbols);
+  EXPECT_EQ(data->target_tokenizer->size(), origin->target_tokenizer->size());
+  EXPECT_EQ(data->train.Target(0)[0], 1);
+  options.train = foreign.path();
+  EXPECT_THAT(std::string(LoadData(options).status().message()), HasSubstr("unknown character \"z\""));
+}
+
 TEST(LoadTest, NewlineStyleAndByteOrderMarkChangeNothing) {
   const TempFile windows("w",
                          "\xEF\xBB\xBF"

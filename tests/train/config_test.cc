@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <locale>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -242,7 +243,11 @@ TEST(ConfigTest, TypesAreStrict) {
     const std::vector<std::string> errors = ErrorsWithSet({text});
     EXPECT_THAT(errors.front(), HasSubstr("found ")) << text;
   }
+  for (const char* text : {"train.steps=1.5", "run.seed=1e4", "optimizer.lr=\"1e-4\"", "optimizer.betas=[\"0.9\", 0.99]"}) {
+    EXPECT_THAT(ErrorsWithSet({text}), ElementsAre(HasSubstr("found "))) << text;
+  }
   EXPECT_EQ(LoadGood({"train.clip_norm=2"}).train.clip_norm, 2.0);
+  EXPECT_EQ(LoadGood({"optimizer.lr=1e-4"}).optimizer.lr, 1e-4);
 }
 
 TEST(ConfigTest, AbsurdValuesAreRefusedWithTheirRange) {
@@ -289,6 +294,27 @@ TEST(ConfigTest, SeedsKeepAllDigits) {
   for (const char* seed : {"-1", "9223372036854775808", "1e3"}) {
     EXPECT_THAT(ErrorsWithSet({absl::StrCat("run.seed=", seed)}), ElementsAre(HasSubstr("allowed an integer >= 0"))) << seed;
   }
+}
+
+// A program that Weft is part of may have set a locale with a decimal comma and grouped digits.
+TEST(ConfigTest, TheLocaleChangesNoNumber) {
+  struct Comma : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::vector<std::string> overrides = {"optimizer.lr=1.5e-4", "train.steps=1234567"};
+  const std::string before = PrintConfig(LoadGood(overrides));
+  ASSERT_THAT(before, HasSubstr("lr = 0.00015\n"));
+  const std::locale old = std::locale::global(std::locale(std::locale(), new Comma));
+  std::ostringstream probe;
+  probe << 1234.5;
+  const std::string after = PrintConfig(LoadGood(overrides));
+  const std::vector<std::string> errors = ErrorsWithSet({"train.label_smoothing=1234.5"});
+  std::locale::global(old);
+  ASSERT_EQ(probe.str(), "1.234,5");
+  EXPECT_EQ(after, before);
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("found 1234.5 (a float), allowed a number in [0, 1)")));
 }
 
 TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/train/temporary_folder.h"
 #include "train/checkpoint.h"
+#include "train/gradient.h"
 
 namespace weft {
 namespace {
@@ -34,6 +35,22 @@ TEST(MetricsLine, NonFiniteNumbersStayStrictJson) {
   EXPECT_EQ(json["loss"], "NaN");
   EXPECT_EQ(json["grad_norm"], "Infinity");
   EXPECT_EQ(json["eval_loss"], "-Infinity");
+}
+
+// B109: powers of e, not of 2; the mean over tokens first, then exp; what overflows stays valid JSON.
+TEST(MetricsLine, PerplexityIsTheExponentialOfTheMeanOverTokens) {
+  const auto perplexity = [](double mean) { return LossSum{.loss = 20 * mean, .targets = 20}.perplexity(); };
+  EXPECT_NEAR(perplexity(2.5), 12.18249, 5e-6);
+  EXPECT_NEAR(perplexity(100), 2.688e43, 5e39);
+  EXPECT_EQ(perplexity(800), kInfinity);
+  LossSum total{.loss = 1.0 * 10, .targets = 10};
+  total.Add({.loss = 3.0 * 10, .targets = 10});
+  EXPECT_NEAR(total.perplexity(), std::exp(2.0), 1e-12);
+
+  const nlohmann::json json =
+      nlohmann::json::parse(MetricsLine(7, {{"eval_loss", 800}, {"eval_perplexity", perplexity(800)}, {"loss", 2.5}}));
+  EXPECT_EQ(json["eval_perplexity"], "Infinity");
+  EXPECT_EQ(json["loss"], 2.5);
 }
 
 TEST(MetricsWriter, EachLineIsInTheFileAtOnce) {

@@ -110,6 +110,42 @@ TEST(RunDir, OverwriteRemovesOnlyWhatWeftWrote) {
   EXPECT_EQ(NamesIn(path + "/tensorboard"), Names{"mine.txt"});
 }
 
+// TensorBoard reads whatever has "tfevents" in its name.
+TEST(RunDir, TemporariesOfEventFilesAreRemoved) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Path("run");
+  {
+    RunDir run = Fresh(path);
+    Save(&run, 1);
+  }
+  std::filesystem::create_directory(path + "/tensorboard");
+  for (const char* name : {"events.out.tfevents.00000001", "events.out.tfevents.00000001.tmp-12", "mine.tmp-12"}) {
+    PutBytes(path + "/tensorboard/" + name, "x");
+  }
+  ASSERT_TRUE(RunDir::Create(path, Mode::kResume).ok());
+  EXPECT_EQ(NamesIn(path + "/tensorboard"), (Names{"events.out.tfevents.00000001", "mine.tmp-12"}));
+}
+
+TEST(GlanceAtRun, SeesALiveRunAndItsPointersAndChangesNothing) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Path("run");
+  EXPECT_EQ(GlanceAtRun(path).status().code(), absl::StatusCode::kNotFound);
+  {
+    RunDir run = Fresh(path);
+    EXPECT_EQ(GlanceAtRun(path).status().code(), absl::StatusCode::kNotFound);  // no config yet
+    PutBytes(run.config_path(), "");
+    Save(&run, 5);
+    const absl::StatusOr<RunGlance> glance = GlanceAtRun(path);
+    ASSERT_TRUE(glance.ok()) << glance.status();
+    EXPECT_TRUE(glance->live);
+    EXPECT_EQ(glance->last, 5);
+    EXPECT_FALSE(glance->best.has_value());
+  }
+  EXPECT_FALSE(GlanceAtRun(path)->live);
+  EXPECT_FALSE(GlanceAtRun(path)->live);  // looking left no lock behind
+  EXPECT_TRUE(RunDir::Create(path, Mode::kResume).ok());
+}
+
 TEST(RunDir, CheckpointsAreSortedByNumberAndOthersIgnored) {
   const TemporaryFolder folder;
   RunDir run = Fresh(folder.Path("run"));
