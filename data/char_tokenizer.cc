@@ -11,12 +11,13 @@
 namespace weft {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> CharTokenizer::Build(absl::Span<const absl::string_view> texts, bool specials) {
-  std::vector<bool> seen(0x110000, false);
+  std::vector<bool> seen;  // by code point, up to the largest
   for (absl::string_view text : texts) {
     char32_t code_point;
     for (int64_t i = 0; i < static_cast<int64_t>(text.size());) {
       const int64_t length = DecodeUtf8(text, i, &code_point);
       if (length == 0) return ValidateUtf8(text, "training text");
+      if (code_point >= seen.size()) seen.resize(code_point + 1, false);
       seen[code_point] = true;
       i += length;
     }

@@ -34,7 +34,10 @@ void LinkBuiltins() {
 #define WEFT_REFER(Class) &weft_layer_registration_##Class,
   static const internal::LayerRegistration* volatile kBuiltin[] = {WEFT_BUILTIN_LAYERS(WEFT_REFER)};
 #undef WEFT_REFER
-  (void)kBuiltin;
+  // Read, or clang drops the list, and the linker then the layers.
+  for (const internal::LayerRegistration* volatile& registration : kBuiltin) {
+    [[maybe_unused]] const internal::LayerRegistration* read = registration;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tools/program.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -221,6 +222,8 @@ int ProgramMain(int argc, char** argv) {
     return 2;
   }
 
+  // A file beyond the limit of sizes is then an error of the write, which names it, and not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   if (threads == 0) threads = AvailableThreads();
   absl::Status status = kernels::CheckSimdEnvironment();
   if (status.ok()) {

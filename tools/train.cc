@@ -11,12 +11,14 @@
 namespace weft {
 namespace {
 
-// Set by the first SIGINT or SIGTERM: the training finishes its update and saves. The second one ends the program at once.
+// Set by the first SIGINT or SIGTERM: the training finishes its update and saves. The second one, of
+// either kind, ends the program at once.
 std::atomic<int> stop_signal{0};
 
 void OnSignal(int number) {
   stop_signal.store(number);
-  std::signal(number, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
 }
 
 }  // namespace

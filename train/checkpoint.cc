@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cereal/archives/portable_binary.hpp>
-#include <cereal/types/string.hpp>
-#include <cereal/types/vector.hpp>
 #include <cstring>
 #include <exception>
 #include <set>
@@ -15,6 +13,46 @@
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "train/hash.h"
+
+// Texts and lists as in cereal/types/string.hpp and vector.hpp, byte for byte, but for one thing: cereal sizes them by the
+// number in the file before it reads what they hold, so eight forged bytes would take all memory. These grow as they read.
+namespace cereal {
+
+template <class Archive>
+void save(Archive& archive, const std::string& text) {
+  archive(make_size_tag(static_cast<size_type>(text.size())));
+  archive(binary_data(text.data(), text.size()));
+}
+
+template <class Archive>
+void load(Archive& archive, std::string& text) {
+  constexpr size_type kPiece = 1 << 16;  // bytes
+  size_type left;
+  archive(make_size_tag(left));
+  text.clear();
+  while (left > 0) {
+    const size_t piece = std::min(left, kPiece), old = text.size();
+    text.resize(old + piece);
+    archive(binary_data(text.data() + old, piece));
+    left -= piece;
+  }
+}
+
+template <class Archive, class T>
+void save(Archive& archive, const std::vector<T>& items) {
+  archive(make_size_tag(static_cast<size_type>(items.size())));
+  for (const T& item : items) archive(item);
+}
+
+template <class Archive, class T>
+void load(Archive& archive, std::vector<T>& items) {
+  size_type size;
+  archive(make_size_tag(size));
+  items.clear();
+  for (size_type i = 0; i < size; ++i) archive(items.emplace_back());
+}
+
+}  // namespace cereal
 
 namespace weft {
 namespace {
@@ -72,9 +110,19 @@ void serialize(Archive& archive, Position& position, uint32_t /*version*/) {
   archive(position.epoch, position.sequence);
 }
 
+// A bool as the byte that cereal writes for it. Read as a bool, another byte than 0 and 1 would be undefined behaviour.
+template <class Archive>
+void Flag(Archive& archive, bool& flag) {
+  uint8_t byte = flag ? 1 : 0;
+  archive(byte);
+  if constexpr (Archive::is_loading::value) flag = byte != 0;
+}
+
 template <class Archive>
 void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t /*version*/) {
-  archive(tokenizer.kind, tokenizer.symbols, tokenizer.specials, tokenizer.unknown);
+  archive(tokenizer.kind, tokenizer.symbols);
+  Flag(archive, tokenizer.specials);
+  Flag(archive, tokenizer.unknown);
 }
 
 template <class Archive>

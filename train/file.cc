@@ -40,12 +40,31 @@ absl::Status WriteAll(const FileHandle& file, const std::string& path, absl::str
   return absl::OkStatus();
 }
 
-absl::Status WriteTemporary(const std::string& path, absl::Span<const absl::string_view> pieces) {
-  FileHandle file(OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC));
+// Errors name `path`, which the user knows, and not the temporary.
+absl::Status WriteTemporary(const std::string& temporary, const std::string& path, absl::Span<const absl::string_view> pieces) {
+  FileHandle file(OpenRetrying(temporary, O_WRONLY | O_CREAT | O_TRUNC));
   if (file.fd() < 0) return FileError(path, "cannot create", errno);
   for (absl::string_view piece : pieces) WEFT_RETURN_IF_ERROR(WriteAll(file, path, piece));
   if (::fsync(file.fd()) != 0) return FileError(path, "cannot write to the disk", errno);
   return absl::OkStatus();
+}
+
+// The cure, for causes that have one outside of the program.
+absl::string_view WhatToDo(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space there, or choose a folder on another disk";
+    case EFBIG:
+      return "; raise the limit of file sizes (ulimit -f)";
+    case EROFS:
+      return "; make the file system writable, or choose another folder";
+    case EACCES:
+    case EPERM:
+      return "; change the permissions, or choose another folder";
+    default:
+      return "";
+  }
 }
 
 std::string FolderOf(const std::string& path) {
@@ -61,7 +80,7 @@ FileHandle::~FileHandle() {
 }
 
 absl::Status FileError(const std::string& path, absl::string_view what, int error) {
-  const std::string message = absl::StrCat(path, ": ", what, ": ", std::generic_category().message(error));
+  const std::string message = absl::StrCat(path, ": ", what, ": ", std::generic_category().message(error), WhatToDo(error));
   switch (error) {
     case ENOENT:
     case ENOTDIR:
@@ -82,7 +101,7 @@ absl::Status FileError(const std::string& path, absl::string_view what, int erro
 
 absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_view> pieces) {
   const std::string temporary = absl::StrCat(path, kTemporaryMark, ::getpid());
-  absl::Status status = WriteTemporary(temporary, pieces);
+  absl::Status status = WriteTemporary(temporary, path, pieces);
   if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = FileError(path, "cannot replace", errno);
   if (!status.ok()) {
     ::unlink(temporary.c_str());

@@ -31,8 +31,9 @@ class FileHandle {
   int fd_;
 };
 
-// "path: what: strerror(error)" with a fitting code: NotFound, PermissionDenied, FailedPrecondition (a folder where a file is
-// needed), ResourceExhausted (no space), otherwise Unavailable. Never InvalidArgument.
+// "path: what: strerror(error)", with what to do about a full disk, permissions and limits, and a fitting code: NotFound,
+// PermissionDenied, FailedPrecondition (a folder where a file is needed), ResourceExhausted (no space), otherwise Unavailable.
+// Never InvalidArgument.
 absl::Status FileError(const std::string& path, absl::string_view what, int error);
 
 // Replaces the file at `path` by the concatenation of `pieces`: temporary file in the same folder ("PATH.tmp-PID"), fsync,

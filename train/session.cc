@@ -114,6 +114,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
         absl::StrCat(checkpoint.path(), ": its tokenizers and classes do not fit data of kind ", DataKindName(kind)));
   }
   WEFT_RETURN_IF_ERROR(Build(session.get()));
+  // LoadParameters compares the two in detail; a config that asks for far more than the file has must not take memory first.
+  if (session->parameters->count() > checkpoint.file_size() / DTypeSize(DType::kF32)) {
+    return absl::DataLossError(absl::StrCat(checkpoint.path(), ": its config makes a model of ", session->parameters->count(),
+                                            " parameters, more than a file of ", checkpoint.file_size(), " bytes can hold"));
+  }
   session->parameters->Allocate(DType::kF32, meta.seed);
   WEFT_RETURN_IF_ERROR(LoadForInference(checkpoint, session->parameters.get()));
   return session;

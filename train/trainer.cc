@@ -55,12 +55,16 @@ class Run {
     WEFT_RETURN_IF_ERROR(OpenFolder());
     const absl::Status status = Loop();
     if (status.ok()) return result_;
+    if (status.code() == kDivergedCode) return status;
+    progress_.Finish();
     // The last line of the log says how a run ended. A divergence has said so itself; where the disk is full this fails too.
-    if (status.code() != kDivergedCode) {
-      const std::string reason = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
-      folder_->Log(absl::StrCat("failed after step ", result_.step, ": ", reason)).IgnoreError();
-    }
-    return status;
+    const std::string reason = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
+    folder_->Log(absl::StrCat("failed after step ", result_.step, ": ", reason)).IgnoreError();
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), ". The run ended after step ", result_.step,
+                     result_.last_checkpoint.empty() ? "; no checkpoint has been saved yet"
+                                                     : absl::StrCat("; go on with --resume, from ", result_.last_checkpoint)));
   }
 
  private:
@@ -177,9 +181,16 @@ class Run {
 
   absl::Status Restore() {
     WEFT_ASSIGN_OR_RETURN(const int64_t step, folder_->LastStep());
-    WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder_->CheckpointPath(step)));
+    absl::StatusOr<Checkpoint> opened = Checkpoint::Open(folder_->CheckpointPath(step));
+    if (!opened.ok()) return SuggestEarlier(opened.status(), step);
+    const Checkpoint checkpoint = *std::move(opened);
     const CheckpointMeta& meta = checkpoint.meta();
-    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes, CompareForResume(meta.config_toml, CanonicalConfig(config_)));
+    // Read again, since a checkpoint of an older version lacks the keys that came later, whose defaults are how it was trained.
+    const ConfigText text{
+        .text = meta.config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
+    WEFT_ASSIGN_OR_RETURN(const Config saved, ParseConfig(text, {}, CheckModelTable));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes,
+                          CompareForResume(CanonicalConfig(saved), CanonicalConfig(config_)));
     for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));
     if (meta.data_hash != data_->content_hash) {
       return absl::FailedPreconditionError(
@@ -198,7 +209,27 @@ class Run {
     best_ = meta.best;
     result_.stopped_early = OutOfPatience();
     result_.last_checkpoint = checkpoint.path();
-    return absl::OkStatus();
+    return RepairBest();
+  }
+
+  // The error of opening the checkpoint of `step`, with the one before it as a way out.
+  absl::Status SuggestEarlier(const absl::Status& status, int64_t step) const {
+    WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> steps, folder_->ListCheckpoints());
+    std::erase_if(steps, [&](int64_t other) { return other >= step; });
+    if (steps.empty()) return status;
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), "; to go on from the checkpoint before it, write checkpoints/step-",
+                                     steps.back(), ".weft into ", folder_->path(), "/last"));
+  }
+
+  // Where a crash came between saving the best checkpoint and pointing to it.
+  absl::Status RepairBest() {
+    if (best_.step < 0 || config_.checkpoint.keep_best == 0) return absl::OkStatus();
+    const absl::StatusOr<std::optional<int64_t>> pointer = folder_->BestStep();
+    if (pointer.ok() && *pointer == best_.step) return absl::OkStatus();
+    WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, folder_->ListCheckpoints());
+    if (std::find(steps.begin(), steps.end(), best_.step) == steps.end()) return absl::OkStatus();
+    return folder_->SetBest(best_.step);
   }
 
   // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
@@ -270,7 +301,7 @@ class Run {
     // Something to look at or to start again from, if the run has saved nothing yet: the weights before this update.
     if (result_.last_checkpoint.empty() && FirstNonFinite(*session_->parameters, session_->parameters->slab()).empty()) {
       WEFT_RETURN_IF_ERROR(batcher_->Seek(start));
-      WEFT_RETURN_IF_ERROR(Save());
+      Save().IgnoreError();  // how the run ended must not depend on it
     }
     const std::string before =
         config_.train.on_nonfinite == "skip" ? absl::StrCat(", nor with the ", skipped_in_row_, " before it") : "";
@@ -283,7 +314,7 @@ class Run {
         "diverged at step ", step, ": ", wrong, details, ". ",
         result_.last_checkpoint.empty() ? "No checkpoint could be saved" : "The last checkpoint is " + result_.last_checkpoint,
         "; try a smaller optimizer.lr, a longer schedule.warmup_steps, or train.clip_norm");
-    WEFT_RETURN_IF_ERROR(folder_->Log(message));
+    folder_->Log(message).IgnoreError();  // as in Say
     return absl::Status(kDivergedCode, message);
   }
 
@@ -357,7 +388,11 @@ class Run {
                             best_.step, config_.valid.patience));
       }
     }
-    WEFT_RETURN_IF_ERROR(WriteMetrics());
+    if (const absl::Status status = WriteMetrics(); !status.ok()) {
+      // The updates since the last checkpoint must not be lost with a line of numbers.
+      Save().IgnoreError();
+      return status;
+    }
     const bool due = (config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0) ||
                      (config_.checkpoint.minutes > 0 && Now() - last_save_ >= 60 * config_.checkpoint.minutes);
     const bool keep = new_best && config_.checkpoint.keep_best > 0;
@@ -422,9 +457,10 @@ class Run {
     const std::string path = folder_->CheckpointPath(result_.step);
     const WeightAverage* average = average_.has_value() ? &*average_ : nullptr;
     WEFT_RETURN_IF_ERROR(SaveCheckpoint(path, meta, StateTensors(*session_->parameters, *optimizer_, average)));
+    WEFT_RETURN_IF_ERROR(folder_->SetLast(result_.step));
     result_.last_checkpoint = path;
     last_save_ = Now();
-    return folder_->SetLast(result_.step);
+    return absl::OkStatus();
   }
 
   // Keeps the newest checkpoint.keep_last, and those of the checkpoint.keep_best best validations.
@@ -459,9 +495,12 @@ class Run {
     }
     progress_.Finish();
     const double seconds = Now() - started_;
-    return folder_->Log(absl::StrFormat("%s at step %d after %d updates in %s%s",
-                                        result_.interrupted ? "interrupted" : "finished", result_.step, result_.updates,
-                                        FormatDuration(seconds), result_.out_of_time ? ": train.minutes is over" : ""));
+    folder_
+        ->Log(absl::StrFormat("%s at step %d after %d updates in %s%s", result_.interrupted ? "interrupted" : "finished",
+                              result_.step, result_.updates, FormatDuration(seconds),
+                              result_.out_of_time ? ": train.minutes is over" : ""))
+        .IgnoreError();  // as in Say
+    return absl::OkStatus();
   }
 
   // To the log file and, unless quiet, to the screen.

@@ -1,6 +1,8 @@
 #include "tests/cli/cli_test.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +36,8 @@ pid_t CliTest::Start(const Args& args, const RunSettings& settings) {
     const rlimit limit{static_cast<rlim_t>(settings.file_size_limit), static_cast<rlim_t>(settings.file_size_limit)};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(126);
   }
+  // Root passes over modes by a capability, which exec takes from the bounding set. Others have none to drop.
+  if (settings.obey_modes && ::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0 && ::getuid() == 0) ::_exit(126);
   if (::chdir(folder_.path().c_str()) != 0) ::_exit(126);
   ::execv(WEFT_PROGRAM, argv.data());
   ::_exit(127);
@@ -47,6 +51,12 @@ Outcome CliTest::Wait(pid_t pid) {
   outcome.out = BytesOf(captured_.Path("out"));
   outcome.err = BytesOf(captured_.Path("err"));
   return outcome;
+}
+
+bool CliTest::HasEnded(pid_t pid) {
+  siginfo_t info{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT), 0);
+  return info.si_pid == pid;
 }
 
 Outcome CliTest::Train(const std::string& run, const Args& more) {

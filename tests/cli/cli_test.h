@@ -23,6 +23,7 @@ struct RunSettings {
   std::string input = {};        // stdin
   std::string stdout_path = {};  // "": captured
   int64_t file_size_limit = -1;  // bytes a file may have, as on a full disk; -1: none
+  bool obey_modes = false;       // the modes of files bind the program also where root runs it
 };
 
 // A tiny job that trains in a few milliseconds: dropout, shuffling and accumulation are on; an epoch is 8 updates.
@@ -122,6 +123,8 @@ class CliTest : public testing::Test {
   // Starts the program in the test's folder; Wait collects it.
   pid_t Start(const Args& args, const RunSettings& settings = {});
   Outcome Wait(pid_t pid);
+  // Whether it has ended by itself; Wait collects it then too.
+  bool HasEnded(pid_t pid);
   Outcome Weft(const Args& args, const RunSettings& settings = {}) { return Wait(Start(args, settings)); }
   // `weft train job.toml --quiet --set run.dir=RUN` and more.
   Outcome Train(const std::string& run, const Args& more = {});

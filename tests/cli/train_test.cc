@@ -233,6 +233,13 @@ TEST_F(TrainTest, EventFilesThatCannotBeWrittenEndTheRun) {
   EXPECT_THAT(Train("run", {"--resume", "--set", "train.steps=30"}), Fails(1, "run/tensorboard: "));
 }
 
+TEST_F(TrainTest, B095_TheSavedModelScoresWhatTheTrainersDidBitForBit) {
+  ASSERT_THAT(Train("run"), Succeeds());
+  const Outcome outcome = Weft({"eval", "run/checkpoints/step-20.weft", "--json"});
+  ASSERT_THAT(outcome, Succeeds());
+  EXPECT_EQ(Json::parse(outcome.out)["loss"].get<double>(), Metrics("run")[3]["eval_loss"].get<double>());
+}
+
 TEST_F(TrainTest, EarlyStoppingEndsBeforeTheLastStep) {
   // At this rate nothing changes in f32, so no validation after the first improves.
   const Args frozen = {"--set", "optimizer.lr=1e-30", "--set", "optimizer.weight_decay=0.0",

@@ -129,6 +129,48 @@ TEST(Checkpoint, TensorsComeBackBitwise) {
   EXPECT_EQ(checkpoint->ReadInto("g", f).code(), absl::StatusCode::kNotFound);
 }
 
+// Moments and a best metric that text formats lose: digits, tiny values, the sign of zero, NaN and infinity.
+TEST(Checkpoint, B095_TheOptimizerStateComesBackBitwise) {
+  const TemporaryFolder folder;
+  const auto parameters = Model(4, 1);
+  const Optimizer optimizer(AdamW(), *parameters);
+  const std::vector<float> values = {1e-20f,
+                                     0.1f,
+                                     0.9868011474609375f,
+                                     1e-45f,
+                                     -0.0f,
+                                     std::numeric_limits<float>::max(),
+                                     NAN,
+                                     INFINITY,
+                                     -INFINITY,
+                                     std::bit_cast<float>(0xFFC00001u)};
+  CheckpointMeta meta;
+  meta.optimizer_updates = 3;
+  meta.best = {5, std::numeric_limits<double>::infinity(), 1};
+  std::vector<NamedTensor> tensors;
+  for (const Optimizer::State& state : optimizer.state()) {
+    for (const ParameterInfo& info : parameters->list()) {
+      const Tensor part = Parameters::In(state.slab, info);
+      for (int64_t i = 0; i < part.shape().elements(); ++i) part.data<float>()[i] = values[i % values.size()];
+      tensors.push_back({"optimizer." + state.name + "/" + info.name, part});
+    }
+  }
+  ASSERT_EQ(tensors.size(), 4u);  // m and v of weight and bias
+  ASSERT_TRUE(SaveCheckpoint(folder.Path("a"), meta, tensors).ok());
+
+  const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(folder.Path("a"));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(checkpoint->meta().best, meta.best);
+  Optimizer restored(AdamW(), *parameters);
+  const absl::Status loaded = LoadOptimizer(*checkpoint, *parameters, &restored);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  EXPECT_EQ(restored.updates(), 3);
+  for (size_t i = 0; i < optimizer.state().size(); ++i) {
+    const Tensor before = optimizer.state()[i].slab, after = restored.state()[i].slab;
+    EXPECT_EQ(std::memcmp(before.raw(), after.raw(), static_cast<size_t>(before.bytes())), 0) << optimizer.state()[i].name;
+  }
+}
+
 TEST(Checkpoint, EqualContentGivesEqualBytes) {
   const TemporaryFolder one, other;
   const auto parameters = Model(5, 1);
@@ -157,18 +199,6 @@ TEST(Checkpoint, RefusesEveryFlippedBit) {
   EXPECT_TRUE(absl::StrContains(OpenError(folder, last), "checksum"));
 }
 
-TEST(Checkpoint, RefusesEveryForgedHeaderField) {
-  const TemporaryFolder folder;
-  const std::string bytes = BytesOf(Saved(folder, *Model(40, 1)));
-  for (size_t field = 0; field < 64; field += 8) {
-    for (uint64_t value : {~uint64_t{0}, uint64_t{1} << 40, uint64_t{0}}) {
-      std::string forged = bytes;
-      std::memcpy(forged.data() + field, &value, sizeof(value));
-      if (forged != bytes) OpenError(folder, forged);  // the reserved fields are 0
-    }
-  }
-}
-
 TEST(Checkpoint, SaysWhatIsWrongWithAFile) {
   const TemporaryFolder folder;
   const std::string bytes = BytesOf(Saved(folder, *Model(4, 1)));
@@ -176,9 +206,6 @@ TEST(Checkpoint, SaysWhatIsWrongWithAFile) {
   EXPECT_TRUE(absl::StrContains(OpenError(folder, "PK\x03\x04 some other file"), "not a Weft checkpoint"));
   EXPECT_TRUE(absl::StrContains(OpenError(folder, bytes + std::string(100, '\0')), "longer than written"));
   EXPECT_TRUE(absl::StrContains(OpenError(folder, bytes.substr(0, bytes.size() / 2)), "cut off"));
-  std::string newer = bytes;
-  newer[8] = kCheckpointVersion + 1;
-  EXPECT_TRUE(absl::StrContains(OpenError(folder, newer), "format 3 is newer than this build, which reads up to format 2"));
   EXPECT_EQ(Checkpoint::Open(folder.Path("none")).status().code(), absl::StatusCode::kNotFound);
   const absl::Status directory = Checkpoint::Open(folder.path()).status();
   EXPECT_EQ(ExitCode(directory), 1);

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/train/temporary_folder.h"
+#include "train/checkpoint.h"
 #include "train/gradient.h"
 
 namespace weft {
@@ -85,19 +86,27 @@ TEST(MetricsWriter, ErrorsNameThePath) {
   EXPECT_NE(std::string(status.message()).find("none/m"), std::string::npos) << status;
 }
 
-TEST(BestMetric, KeepsTheOldOneOnTiesAndNaN) {
+// Best 1.0 at step 10; then a resume, and 1.2, NaN, 1.0 and 0.9, all of it also with the signs turned round.
+TEST(BestMetric, B058_TheBestAndThePatienceSurviveAResume) {
   for (double sign : {1.0, -1.0}) {
     const bool higher = sign < 0;
-    BestMetric best;
-    EXPECT_FALSE(best.Observe(5, std::nan(""), higher));
-    EXPECT_EQ(best.step, -1);
-    EXPECT_TRUE(best.Observe(10, sign * 1.0, higher));
-    BestMetric resumed = best;  // what a checkpoint keeps
+    const TemporaryFolder folder;
+    CheckpointMeta meta;
+    EXPECT_FALSE(meta.best.Observe(5, std::nan(""), higher));  // NaN is never best, not even first
+    EXPECT_EQ(meta.best.step, -1);
+    EXPECT_TRUE(meta.best.Observe(10, sign * 1.0, higher));
+    EXPECT_EQ(meta.best.since_improved, 0);
+    EXPECT_FALSE(meta.best.Observe(15, sign * 1.1, higher));
+    ASSERT_TRUE(SaveCheckpoint(folder.Path("c"), meta, {}).ok());
+
+    const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(folder.Path("c"));
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    BestMetric resumed = checkpoint->meta().best;
+    EXPECT_EQ(resumed, (BestMetric{10, sign * 1.0, 1}));
     EXPECT_FALSE(resumed.Observe(20, sign * 1.2, higher));
     EXPECT_FALSE(resumed.Observe(30, std::nan(""), higher));
-    EXPECT_FALSE(resumed.Observe(40, sign * 1.0, higher));
-    EXPECT_EQ(resumed.step, 10);
-    EXPECT_EQ(resumed.since_improved, 3);
+    EXPECT_FALSE(resumed.Observe(40, sign * 1.0, higher));  // a tie keeps the old one
+    EXPECT_EQ(resumed, (BestMetric{10, sign * 1.0, 4}));    // the patience went on counting
     EXPECT_TRUE(resumed.Observe(50, sign * 0.9, higher));
     EXPECT_EQ(resumed, (BestMetric{50, sign * 0.9, 0}));
   }

@@ -35,7 +35,7 @@ TEST(RunDir, MakesParentsAndNames) {
   EXPECT_EQ(run.CheckpointPath(40), folder.Path("a/b/checkpoints/step-40.weft"));
 }
 
-TEST(RunDir, RefusesAFolderInUseUnlessToldWhatToDo) {
+TEST(RunDir, B097_RefusesAFolderInUseUnlessToldWhatToDo) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.Path("run"));
   PutBytes(folder.Path("run/notes.txt"), "mine");
@@ -52,7 +52,7 @@ TEST(RunDir, RefusesAFolderInUseUnlessToldWhatToDo) {
   }
 }
 
-TEST(RunDir, ResumeOfNothingIsAnErrorAndMakesNothing) {
+TEST(RunDir, B097_ResumeOfNothingIsAnErrorAndMakesNothing) {
   const TemporaryFolder folder;
   const absl::Status missing = RunDir::Create(folder.Path("run"), Mode::kResume).status();
   EXPECT_EQ(ExitCode(missing), 2);
@@ -63,7 +63,7 @@ TEST(RunDir, ResumeOfNothingIsAnErrorAndMakesNothing) {
   EXPECT_TRUE(NamesIn(folder.Path("run")).empty());
 }
 
-TEST(RunDir, TwoLiveRunsAreRefused) {
+TEST(RunDir, B097_TwoLiveRunsAreRefused) {
   const TemporaryFolder folder;
   {
     RunDir first = Fresh(folder.Path("run"));
@@ -157,7 +157,7 @@ TEST(RunDir, CheckpointsAreSortedByNumberAndOthersIgnored) {
   EXPECT_EQ(*run.ListCheckpoints(), (std::vector<int64_t>{0, 100, 9900, 10000}));
 }
 
-TEST(RunDir, RotationKeepsTheNewestTheBestAndForeignFiles) {
+TEST(RunDir, B059_RotationGoesByNumberAndKeepsTheBestAndForeignFiles) {
   const TemporaryFolder folder;
   RunDir run = Fresh(folder.Path("run"));
   PutBytes(run.CheckpointPath(99999), "of an old run");

@@ -75,6 +75,23 @@ TEST(ParseTomlTest, MalformedTextIsRefusedWithItsPlace) {
   EXPECT_THAT(ErrorOf("a = " + std::string(100000, '[')), StartsWith("x.toml:1:"));
 }
 
+// In a build with assertions, toml++ itself would end the program on some of these.
+TEST(ParseTomlTest, MalformedKeysAreErrorsInEveryBuild) {
+  for (const char* text : {"[=]", "[= t = 1]", "[[=", "[a.=]", "a. = 1", "= 1", "[\x01]", "x = \u0247", "\u00e9 = 1"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr("not valid TOML")) << text;
+  }
+}
+
+// A key of 100,000 parts makes as many tables in each other; walking them must not overflow the stack.
+TEST(ParseTomlTest, EndlessDottedKeysAreRefusedAndCommentsAreNotCounted) {
+  std::string deep = "a";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_THAT(ErrorOf("x = 1\n" + deep + " = 1\n"), StartsWith("x.toml:2:1: found more than 1000 dots"));
+  EXPECT_THAT(ErrorOf("[" + deep + "]\n"), StartsWith("x.toml:1:1: found more than 1000 dots"));
+  EXPECT_THAT(Override(deep + "=1", "a"), HasSubstr("allowed KEY=VALUE"));
+  EXPECT_EQ(Parse("  # " + std::string(5000, '.') + "\nx = 1.5\n").entries().size(), 1u);
+}
+
 TEST(PrintTomlTest, ReadsBackToTheSameValues) {
   const std::string text =
       "name = \"quote \\\" slash \\\\ line \\n tab \\t bell \\u0007 del \\u007f ü 🙂 #\"\n"

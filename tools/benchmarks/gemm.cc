@@ -87,8 +87,8 @@ double RunCase(const Case& c, absl::FunctionRef<void()> product, const BenchFlag
 // The three products of one layer: forward, gradient of the input, gradient of the weights.
 void RunLayer(const Layer& layer, int threads, const BenchFlags& flags, Shares* shares) {
   using kernels::Trans;
-  const auto [model, m, n, k] = layer;
-  const std::string name = absl::StrCat(model, "/", m, "x", n, "x", k, "/");
+  const int64_t m = layer.m, n = layer.n, k = layer.k;
+  const std::string name = absl::StrCat(layer.model, "/", m, "x", n, "x", k, "/");
   const auto asked = [&](const char* kind) { return IsAsked(flags, name + kind); };
   if (!asked("NT") && !asked("NN") && !asked("TN")) return;
   Arena arena;
