@@ -58,6 +58,9 @@ absl::Status RunEval(const EvalFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--beam ", answers.beam, ": ", checkpoint, " generates no answers to score (its data are no pairs)"));
   }
+  if (flags.length_penalty.has_value() && answers.beam == 1) {
+    return absl::InvalidArgumentError("--length-penalty: greedy answers have none; give --beam N as well");
+  }
   GradientRunner runner(*session->model, *session->parameters);
   WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation,
                         Evaluate(*session->model, *session->parameters, examples, metrics, valid.batch_size, &runner, answers));

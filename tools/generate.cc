@@ -207,7 +207,7 @@ absl::Status CheckFlags(const GenerateFlags& flags, DataKind kind) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-length: found ", flags.min_length, ", allowed at most --max-new-tokens = ", flags.max_new_tokens));
   }
-  if (flags.beam > 1 && kind == DataKind::kLabels) {
+  if ((flags.beam > 1 || flags.n_best > 1) && kind == DataKind::kLabels) {
     return absl::InvalidArgumentError("--beam: a classifier names one class and searches no text");
   }
   if (flags.min_length > 0 && kind != DataKind::kPairs) {

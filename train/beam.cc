@@ -49,7 +49,7 @@ class BestCandidates {
 
 }  // namespace
 
-BeamSearch::BeamSearch(const BeamOptions& options, int32_t eos) : options_(options), eos_(eos), running_(1) {
+BeamSearch::BeamSearch(const BeamOptions& options, int32_t eos) : options_(options), eos_(std::max(eos, -1)), running_(1) {
   WEFT_CHECK_GE(options.beam, 1) << "beam";
   WEFT_CHECK_GE(options.n_best, 1) << "n_best";
   WEFT_CHECK_GE(options.max_length, 1) << "max_length";
@@ -84,9 +84,12 @@ void BeamSearch::Step(absl::Span<const double> log_probabilities) {
   for (int64_t i = 0; i < width(); ++i) {
     const double* row = log_probabilities.data() + i * vocabulary;
     const double before = running_[i].log_probability;
-    for (int64_t token = 0; token < vocabulary; ++token) {
-      if (token == eos_ ? may_end : !must_end) best.Add({before + row[token], static_cast<int32_t>(token), i});
-    }
+    const auto add = [&](int64_t first, int64_t end) {
+      for (int64_t token = first; token < end; ++token) best.Add({before + row[token], static_cast<int32_t>(token), i});
+    };
+    if (!must_end) add(0, eos_);
+    if (may_end && eos_ >= 0) add(eos_, eos_ + 1);
+    if (!must_end) add(eos_ + 1, vocabulary);
   }
   std::vector<Running> next;
   for (const Candidate& candidate : std::move(best).Sorted()) {

@@ -30,7 +30,9 @@ void AppendLogProbabilities(const Tensor& logits, int64_t first, int64_t count, 
     double loss;  // of the largest: ln sum exp(row) - row[largest]
     kernels::CrossEntropyRows(row, width, &largest, -1, 1, width, 0, /*gradient=*/false, &loss, nullptr);
     const double log_sum = loss + static_cast<double>(row[largest]);
-    for (int64_t i = 0; i < width; ++i) out->push_back(static_cast<double>(row[i]) - log_sum);
+    out->resize(out->size() + width);
+    double* to = out->data() + out->size() - width;
+    for (int64_t i = 0; i < width; ++i) to[i] = static_cast<double>(row[i]) - log_sum;
   }
 }
 

@@ -22,7 +22,7 @@ int32_t SampleToken(absl::Span<const double> logits, const DecodeOptions& option
     std::partial_sort(order.begin(), order.begin() + options.top_k, order.end(), before);
     order.resize(options.top_k);
   } else {
-    std::sort(order.begin(), order.end(), before);
+    std::stable_sort(order.begin(), order.end(), before);
   }
   std::vector<double> weights;  // relative to the largest
   double total = 0;
