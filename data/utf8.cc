@@ -51,6 +51,17 @@ int64_t FindInvalidUtf8(absl::string_view text) {
   return -1;
 }
 
+int64_t IncompleteUtf8Tail(absl::string_view text) {
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t length = 1; length <= 3 && length <= size; ++length) {
+    const auto byte = static_cast<unsigned char>(text[size - length]);
+    if ((byte & 0xC0) == 0x80) continue;  // goes on with an earlier byte
+    const int64_t needed = byte >= 0xF0 ? 4 : (byte >= 0xE0 ? 3 : 2);
+    return byte >= 0xC2 && byte <= 0xF4 && needed > length ? length : 0;
+  }
+  return 0;
+}
+
 int64_t CountCodePoints(absl::string_view text) {
   int64_t count = 0;
   char32_t code_point;

@@ -19,6 +19,9 @@ void AppendUtf8(char32_t code_point, std::string* text);
 // Byte offset of the first invalid sequence, or -1 in valid text.
 int64_t FindInvalidUtf8(absl::string_view text);
 
+// How many bytes at the end of `text` (0..3) may be the start of a character whose rest is missing.
+int64_t IncompleteUtf8Tail(absl::string_view text);
+
 // Number of code points in `text`; each invalid byte counts as one.
 int64_t CountCodePoints(absl::string_view text);
 

@@ -1,7 +1,6 @@
 #include "layers/context.h"
 
-#include <cstring>
-#include <numeric>
+#include <algorithm>
 
 namespace weft {
 
@@ -32,29 +31,43 @@ void State::SetFixed(const std::string& path, const Tensor& value) {
 
 void State::Grow(int64_t capacity) {
   WEFT_CHECK_GE(capacity, capacity_) << "State::Grow";
-  std::vector<int32_t> same(slots_);
-  std::iota(same.begin(), same.end(), 0);
-  Rearrange(capacity, same);
-}
-
-void State::Reorder(absl::Span<const int32_t> from) {
-  WEFT_CHECK_EQ(static_cast<int64_t>(from.size()), slots_) << "State::Reorder";
-  for (int32_t slot : from) WEFT_CHECK(0 <= slot && slot < slots_) << "State::Reorder: slot " << slot << " of " << slots_;
-  Rearrange(capacity_, from);
-}
-
-void State::Rearrange(int64_t capacity, absl::Span<const int32_t> from) {
   for (auto& [path, entry] : caches_) {
     const int64_t width = entry.view.shape()[1];
     Slab copy(entry.view.dtype(), slots_ * capacity * width);
     const Tensor target = copy.tensor().Reshaped({slots_ * capacity, width});
     for (int64_t slot = 0; slot < slots_; ++slot) {
-      target.Rows(slot * capacity, capacity_).CopyFrom(entry.view.Rows(from[slot] * capacity_, capacity_));
+      target.Rows(slot * capacity, capacity_).CopyFrom(entry.view.Rows(slot * capacity_, capacity_));
     }
     entry.memory = std::move(copy);
     entry.view = target;
   }
   capacity_ = capacity;
+}
+
+void State::Reorder(absl::Span<const int32_t> from, int64_t tokens) {
+  WEFT_CHECK_EQ(static_cast<int64_t>(from.size()), slots_) << "State::Reorder";
+  WEFT_CHECK(0 <= tokens && tokens <= capacity_) << "State::Reorder: " << tokens << " tokens of " << capacity_;
+  std::vector<int64_t> moving;
+  for (int64_t slot = 0; slot < slots_; ++slot) {
+    WEFT_CHECK(0 <= from[slot] && from[slot] < slots_) << "State::Reorder: slot " << from[slot] << " of " << slots_;
+    if (from[slot] != slot) moving.push_back(slot);
+  }
+  if (moving.empty()) return;
+  // By way of a buffer, so that slots may also change places.
+  std::vector<char> buffer;
+  for (auto& [path, entry] : caches_) {
+    const int64_t row_bytes = entry.view.shape()[1] * DTypeSize(entry.view.dtype());
+    const int64_t bytes = tokens * row_bytes, stride = capacity_ * row_bytes;
+    buffer.resize(static_cast<int64_t>(moving.size()) * bytes);
+    char* cache = static_cast<char*>(entry.view.raw());
+    char* next = buffer.data();
+    for (int64_t slot : moving) next = std::copy_n(cache + from[slot] * stride, bytes, next);
+    next = buffer.data();
+    for (int64_t slot : moving) {
+      std::copy_n(next, bytes, cache + slot * stride);
+      next += bytes;
+    }
+  }
 }
 
 void Context::Begin(const Tensor& gradients, RandomKey key, bool is_fresh) {

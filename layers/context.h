@@ -37,13 +37,11 @@ class State {
   void SetFixed(const std::string& path, const Tensor& value);  // copies
   // Makes room for sequences of `capacity` tokens; what is cached stays. REQUIRES: capacity >= capacity().
   void Grow(int64_t capacity);
-  // Slot i continues what slot from[i] held (beams). REQUIRES: from.size() == slots(), each in range.
-  void Reorder(absl::Span<const int32_t> from);
+  // Slot i continues what slot from[i] held (beams), of which the first `tokens` rows matter. Only slots with from[i] != i are
+  // copied. REQUIRES: from.size() == slots(), each in range; tokens <= capacity().
+  void Reorder(absl::Span<const int32_t> from, int64_t tokens);
 
  private:
-  // Lays every cache out anew for `capacity` rows a slot; slot i takes the cached rows of slot from[i].
-  void Rearrange(int64_t capacity, absl::Span<const int32_t> from);
-
   int64_t slots_, capacity_;
   struct Entry {
     Slab memory;

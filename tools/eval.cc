@@ -52,9 +52,18 @@ absl::Status RunEval(const EvalFlags& flags) {
   }
   std::vector<std::string> metrics;
   if (session->kind() == DataKind::kPairs) metrics = {"exact_match", "per"};
+  const ValidConfig& valid = session->config.valid;
+  const AnswerOptions answers{flags.beam.value_or(valid.beam), flags.length_penalty.value_or(valid.length_penalty)};
+  if (answers.beam > 1 && metrics.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--beam ", answers.beam, ": ", checkpoint, " generates no answers to score (its data are no pairs)"));
+  }
+  if (flags.length_penalty.has_value() && answers.beam == 1) {
+    return absl::InvalidArgumentError("--length-penalty: greedy answers have none; give --beam N as well");
+  }
   GradientRunner runner(*session->model, *session->parameters);
-  WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*session->model, *session->parameters, examples, metrics,
-                                                              session->config.valid.batch_size, &runner));
+  WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation,
+                        Evaluate(*session->model, *session->parameters, examples, metrics, valid.batch_size, &runner, answers));
   if (flags.json) {
     nlohmann::ordered_json json;
     json["checkpoint"] = checkpoint;

@@ -3,11 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "autograd/kernels/elementwise.h"
 #include "data/text_file.h"
+#include "data/text_stream.h"
+#include "tools/ordered_output.h"
 #include "tools/verbs.h"
 #include "train/decode.h"
 #include "train/session.h"
@@ -64,56 +65,168 @@ void ForBatches(absl::Span<const std::vector<int32_t>> inputs, int64_t batch_siz
   });
 }
 
+// What one input became: its text, and with a beam the candidates in order.
+struct Answer {
+  std::string text;
+  double score = 0;
+};
+
+class Generation {
+ public:
+  Generation(const GenerateFlags& flags, const Session& session, const std::vector<Input>& inputs,
+             const std::vector<std::vector<int32_t>>& ids)
+      : flags_(flags),
+        session_(session),
+        model_(*session.model),
+        inputs_(inputs),
+        ids_(ids),
+        options_{.max_new_tokens = flags.max_new_tokens,
+                 .temperature = flags.temperature,
+                 .top_k = flags.top_k,
+                 .top_p = flags.top_p,
+                 .min_p = flags.min_p,
+                 .repetition_penalty = flags.repetition_penalty,
+                 .min_new_tokens = flags.min_length,
+                 .seed = static_cast<uint64_t>(flags.seed)},
+        beams_{.beam = flags.beam,
+               .length_penalty = flags.length_penalty,
+               .min_length = flags.min_length,
+               .max_length = flags.max_new_tokens,
+               .n_best = flags.n_best},
+        output_(static_cast<int64_t>(inputs.size()), stdout) {}
+
+  void Run() {
+    // An empty line has an empty answer, so that line i of the output answers line i of the input.
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (ids_[i].empty()) Report(static_cast<int64_t>(i), {Answer()});
+    }
+    if (session_.kind() == DataKind::kPairs) {
+      ForBatches(ids_, searches() ? SourcesAtOnce(flags_.beam) : 64,
+                 [&](absl::Span<const int64_t> batch) { AnswerSources(batch); });
+    } else if (session_.kind() == DataKind::kText) {
+      ForBatches(ids_, 1, [&](absl::Span<const int64_t> batch) { ContinuePrompt(batch[0]); });
+    } else {
+      ForBatches(ids_, 64, [&](absl::Span<const int64_t> batch) { Classify(batch); });
+    }
+  }
+
+ private:
+  bool searches() const { return flags_.beam > 1 || flags_.n_best > 1; }
+
+  void AnswerSources(absl::Span<const int64_t> batch) {
+    Context context(*session_.parameters);
+    std::vector<absl::Span<const int32_t>> sources;
+    for (int64_t i : batch) sources.push_back(ids_[i]);
+    const Tokenizer& target = *session_.target_tokenizer;
+    if (searches()) {
+      const auto found = SearchSources(context, model_, sources, target.bos(), target.eos(), beams_);
+      for (size_t b = 0; b < batch.size(); ++b) {
+        Report(batch[b], ToAnswers(found[b], [&](absl::Span<const int32_t> tokens) { return target.Decode(tokens); }));
+      }
+      return;
+    }
+    const auto decoded = DecodeSources(context, model_, sources, batch, target.bos(), target.eos(), options_);
+    for (size_t b = 0; b < batch.size(); ++b) Report(batch[b], {{target.Decode(decoded[b])}});
+  }
+
+  // The text of a greedy or sampled continuation goes out token by token, unless it is for JSON.
+  void ContinuePrompt(int64_t i) {
+    Context context(*session_.parameters);
+    const Tokenizer& tokenizer = *session_.target_tokenizer;
+    const int64_t window = session_.config.data.window;
+    const std::string& prompt = inputs_[i].text;
+    if (searches()) {
+      const auto found = SearchText(context, model_, ids_[i], window, tokenizer.eos(), beams_);
+      Report(i, ToAnswers(found, [&](absl::Span<const int32_t> tokens) {
+               return prompt + ContinuationText(tokenizer, ids_[i], tokens);
+             }));
+      return;
+    }
+    std::string text;
+    const auto add = [&](absl::string_view piece) {
+      if (flags_.json) {
+        absl::StrAppend(&text, piece);
+      } else {
+        output_.Add(i, piece);
+      }
+    };
+    TextStream stream(tokenizer, ids_[i]);
+    add(prompt);
+    ContinueText(context, model_, ids_[i], window, options_, i, [&](int32_t token) { add(stream.Push(token)); });
+    add(stream.Finish());
+    Report(i, {{text}});
+  }
+
+  void Classify(absl::Span<const int64_t> batch) {
+    Context context(*session_.parameters);
+    for (int64_t i : batch) {
+      context.Begin(Tensor(), {});
+      const Sequence sequence{0, static_cast<int32_t>(ids_[i].size()), 0, 0};
+      const Tensor scores = model_.ClassLogits(context, ids_[i], {&sequence, 1}).value();
+      Report(i, {{session_.class_names[kernels::ArgMax(scores.data<float>(), scores.elements())]}});
+    }
+  }
+
+  static std::vector<Answer> ToAnswers(absl::Span<const Hypothesis> hypotheses,
+                                       absl::FunctionRef<std::string(absl::Span<const int32_t>)> decode) {
+    std::vector<Answer> answers;
+    for (const Hypothesis& hypothesis : hypotheses) answers.push_back({decode(hypothesis.tokens), hypothesis.score});
+    return answers;
+  }
+
+  // The end of line i: the first of `answers`, or all of them as JSON.
+  void Report(int64_t i, const std::vector<Answer>& answers) {
+    if (flags_.json) {
+      nlohmann::ordered_json json{{"prompt", inputs_[i].text}, {"text", answers.empty() ? "" : answers[0].text}};
+      if (searches()) {
+        json["n_best"] = nlohmann::ordered_json::array();
+        for (const Answer& answer : answers) {
+          if (!ids_[i].empty()) json["n_best"].push_back({{"score", answer.score}, {"text", answer.text}});
+        }
+      }
+      output_.Add(i, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    } else if (!answers.empty()) {
+      output_.Add(i, answers[0].text);
+    }
+    output_.Finish(i);
+  }
+
+  const GenerateFlags& flags_;
+  const Session& session_;
+  const Transformer& model_;
+  const std::vector<Input>& inputs_;
+  const std::vector<std::vector<int32_t>>& ids_;
+  const DecodeOptions options_;
+  const BeamOptions beams_;
+  OrderedOutput output_;
+};
+
+// Flags that contradict each other or the model; what one flag alone may be is checked where it is read.
+absl::Status CheckFlags(const GenerateFlags& flags, DataKind kind) {
+  if (flags.min_length > flags.max_new_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-length: found ", flags.min_length, ", allowed at most --max-new-tokens = ", flags.max_new_tokens));
+  }
+  if ((flags.beam > 1 || flags.n_best > 1) && kind == DataKind::kLabels) {
+    return absl::InvalidArgumentError("--beam: a classifier names one class and searches no text");
+  }
+  if (flags.min_length > 0 && kind != DataKind::kPairs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-length: only answers of a model of pairs end by themselves; this one has ", DataKindName(kind)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status RunGenerate(const GenerateFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto session, Session::Load(flags.run));
+  WEFT_RETURN_IF_ERROR(CheckFlags(flags, session->kind()));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Input> inputs, ReadInputs(flags));
   const bool is_text = session->kind() == DataKind::kText;
   WEFT_ASSIGN_OR_RETURN(const auto ids,
                         EncodeAll(*session, is_text ? *session->target_tokenizer : *session->source_tokenizer, inputs));
-  const DecodeOptions options{flags.max_new_tokens, flags.temperature, flags.top_k, flags.top_p,
-                              static_cast<uint64_t>(flags.seed)};
-
-  // An empty line has an empty answer, so that line i of the output answers line i of the input.
-  std::vector<std::string> answers(inputs.size());
-  const Transformer& model = *session->model;
-  if (session->kind() == DataKind::kPairs) {
-    ForBatches(ids, 64, [&](absl::Span<const int64_t> batch) {
-      Context context(*session->parameters);
-      std::vector<absl::Span<const int32_t>> sources;
-      for (int64_t i : batch) sources.push_back(ids[i]);
-      const Tokenizer& target = *session->target_tokenizer;
-      const auto decoded = DecodeSources(context, model, sources, batch, target.bos(), target.eos(), options);
-      for (size_t b = 0; b < batch.size(); ++b) answers[batch[b]] = target.Decode(decoded[b]);
-    });
-  } else if (is_text) {
-    ForBatches(ids, 1, [&](absl::Span<const int64_t> batch) {
-      Context context(*session->parameters);
-      for (int64_t i : batch) {
-        const auto text = ContinueText(context, model, ids[i], session->config.data.window, options, i, [](int32_t) {});
-        answers[i] = inputs[i].text + session->target_tokenizer->Decode(text);
-      }
-    });
-  } else {
-    ForBatches(ids, 64, [&](absl::Span<const int64_t> batch) {
-      Context context(*session->parameters);
-      for (int64_t i : batch) {
-        context.Begin(Tensor(), {});
-        const Sequence sequence{0, static_cast<int32_t>(ids[i].size()), 0, 0};
-        const Tensor scores = model.ClassLogits(context, ids[i], {&sequence, 1}).value();
-        answers[i] = session->class_names[kernels::ArgMax(scores.data<float>(), scores.elements())];
-      }
-    });
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (flags.json) {
-      absl::PrintF("%s\n", nlohmann::ordered_json{{"prompt", inputs[i].text}, {"text", answers[i]}}.dump(
-                               -1, ' ', false, nlohmann::json::error_handler_t::replace));
-    } else {
-      absl::PrintF("%s\n", answers[i]);
-    }
-  }
+  Generation(flags, *session, inputs, ids).Run();
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "autograd/kernels/simd.h"
 #include "data/scores/metric.h"
 #include "tools/verbs.h"
+#include "train/beam.h"
 
 namespace weft {
 namespace {
@@ -103,6 +104,11 @@ int ProgramMain(int argc, char** argv) {
   sub = verb("eval", "Score a model on its validation data, or on a file");
   sub->add_option("RUN", eval.run, kRunHelp)->required();
   sub->add_option("--data", eval.data, "A file of the same kind as the training data");
+  sub->add_option("--beam", eval.beam, "Answer with a beam of this width; 1: greedy (default: the run's valid.beam)")
+      ->check(CLI::Range(int64_t{1}, kMaxBeam));
+  sub->add_option("--length-penalty", eval.length_penalty,
+                  "With a beam: answers are ranked by log-probability / length^A (default: the run's valid.length_penalty)")
+      ->check(NumberIn(0, kMaxLengthPenalty));
   sub->add_flag("--json", eval.json, "One JSON object");
   sub->callback([&] { run = [&] { return RunEval(eval); }; });
 
@@ -117,11 +123,28 @@ int ProgramMain(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--temperature", generate.temperature, "0: the most probable token; else sample, logits divided by this")
       ->check(NumberIn(0, 1000));
+  CLI::Option* beam = sub->add_option("--beam", generate.beam, "Search the best answer with a beam of this width; 1: greedy");
+  beam->check(CLI::Range(int64_t{1}, kMaxBeam));
+  sub->add_option("--length-penalty", generate.length_penalty,
+                  "With a beam: answers are ranked by log-probability / length^A, the length with <eos>")
+      ->check(NumberIn(0, kMaxLengthPenalty))
+      ->needs(beam);
+  sub->add_option("--min-length", generate.min_length, "Shortest answer, in tokens")->check(CLI::Range(0, 1 << 20));
+  CLI::Option* n_best = sub->add_option("--n-best", generate.n_best, "With --json: the K best answers that the beam found");
+  n_best->check(CLI::Range(int64_t{1}, kMaxBeam))->needs(beam);
   sub->add_option("--top-k", generate.top_k, "Sample among the K most probable tokens; 0: all")->check(CLI::Range(0, 1 << 30));
   sub->add_option("--top-p", generate.top_p, "Sample among the most probable tokens that reach this probability")
       ->check(NumberIn(1e-9, 1));
+  sub->add_option("--min-p", generate.min_p, "Sample among tokens of at least this part of the largest probability")
+      ->check(NumberIn(0, 1));
+  sub->add_option("--repetition-penalty", generate.repetition_penalty,
+                  "Divide the logits of tokens that were there (multiply negative ones); 1: none")
+      ->check(NumberIn(1e-3, 1e3));
+  for (const char* name : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"}) {
+    beam->excludes(sub->get_option(name));
+  }
   sub->add_option("--seed", generate.seed, "Of the sampling")->check(SeedValidator());
-  sub->add_flag("--json", generate.json, "One JSON object a line");
+  n_best->needs(sub->add_flag("--json", generate.json, "One JSON object a line"));
   sub->callback([&] { run = [&] { return RunGenerate(generate); }; });
 
   ScoreFlags score;
@@ -234,7 +257,8 @@ int ProgramMain(int argc, char** argv) {
       status = absl::ResourceExhaustedError("out of memory: the machine has too little for these sizes");
     }
   }
-  if (std::fflush(stdout) != 0 && status.ok()) status = absl::UnavailableError("stdout cannot be written");
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status.ok())
+    status = absl::UnavailableError("stdout cannot be written");
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   if (signal != 0 && status.ok()) return 128 + signal;
   return ExitCode(status);

@@ -4,6 +4,7 @@
 #define WEFT_TOOLS_VERBS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ absl::Status RunTrain(const TrainFlags& flags, int* signal);
 
 struct EvalFlags {
   std::string run;
-  std::string data;  // empty: the run's own validation data
+  std::string data;             // empty: the run's own validation data
+  std::optional<int64_t> beam;  // not given: as in the run's [valid]
+  std::optional<double> length_penalty;
   bool json = false;
 };
 absl::Status RunEval(const EvalFlags& flags);
@@ -33,6 +36,12 @@ struct GenerateFlags {
   double temperature = 0;
   int64_t top_k = 0;
   double top_p = 1;
+  double min_p = 0;
+  double repetition_penalty = 1;
+  int64_t min_length = 0;
+  int64_t beam = 1;  // 1: no search
+  double length_penalty = 1;
+  int64_t n_best = 1;
   int64_t seed = 1;
   bool json = false;
 };

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "data/tasks/task.h"
+#include "train/beam.h"
 #include "train/config_sections.h"
 #include "train/schedule.h"
 #include "train/toml.h"
@@ -113,7 +114,10 @@ Options ConfigOptions(const Config& config) {
   RemoveIf(!cycles, "cycle_multiplier", &schedule);
   add("schedule", schedule);
 
-  add("valid", Write(config.valid));
+  Options valid = Write(config.valid);
+  RemoveIf(config.valid.beam == 1, "beam", &valid);
+  RemoveIf(config.valid.beam == 1, "length_penalty", &valid);
+  add("valid", valid);
   Options checkpoint = Write(config.checkpoint);
   RemoveIf(config.checkpoint.minutes == 0, "minutes", &checkpoint);
   add("checkpoint", checkpoint);
@@ -208,9 +212,12 @@ void ValidConfig::Fields(FieldVisitor& v) {
   v.Visit("every", every, {.min = 0, .max = kMaxSteps},
           "steps between validations, 0 = after each epoch with train.epochs, and at the end");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a validation batch; changes no result");
-  v.Visit("metrics", metrics, "loss, accuracy, and for pairs by greedy decoding: exact_match, per");
+  v.Visit("metrics", metrics, "loss, accuracy, and for pairs by decoding: exact_match, per");
   v.Choice("best", best, MetricNames(), "the metric that decides best and patience");
   v.Visit("patience", patience, {.min = 0, .max = kMaxCount}, "stop after so many validations without a new best, 0 = never");
+  v.Visit("beam", beam, {.min = 1, .max = kMaxBeam}, "width of the beam that finds the answers for metrics, 1 = greedy");
+  v.Visit("length_penalty", length_penalty, {.min = 0, .max = kMaxLengthPenalty},
+          "with a beam: answers are ranked by log-probability / length^length_penalty");
 }
 
 void CheckpointConfig::Fields(FieldVisitor& v) {

@@ -117,6 +117,8 @@ struct ValidConfig {
   std::vector<std::string> metrics = {"loss"};
   std::string best = "loss";
   int64_t patience = 0;  // 0: never stop early
+  int64_t beam = 1;      // of the answers that metrics compare; 1: greedy
+  double length_penalty = 1;
   void Fields(FieldVisitor& v);
 };
 

@@ -317,6 +317,14 @@ class Loader {
       valid.Error("best", absl::StrCat("found \"", c.best, "\", which is not in valid.metrics = [",
                                        absl::StrJoin(c.metrics, ", "), "]"));
     }
+    if (kind_known_ && c.beam > 1 && kind != DataKind::kPairs) {
+      valid.Error("beam",
+                  absl::StrCat("found ", c.beam, ", but data.kind = \"", data.kind, "\" has no generated answers, allowed 1"));
+    }
+    const bool beam_overrides = valid.FromCommandLine("beam") && !valid.FromCommandLine("length_penalty");
+    if (c.beam == 1 && valid.Has("length_penalty") && !beam_overrides) {
+      valid.Error("length_penalty", "has no meaning with valid.beam = 1, which is greedy; allowed with valid.beam > 1");
+    }
     const bool has_data = data.kind == "task" || !data.valid.empty() || data.valid_fraction > 0;
     if (kind_known_ && c.patience > 0 && !has_data && source_.needs_data_files) {
       valid.Error("patience",

@@ -1,9 +1,13 @@
 #include "train/decode.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
+
+#include "autograd/kernels/loss.h"
+#include "autograd/kernels/reduce.h"
 
 namespace weft {
 namespace {
@@ -11,8 +15,25 @@ namespace {
 // Row `row` of logits [N, V] as doubles.
 void CopyRow(const Tensor& logits, int64_t row, std::vector<double>* out) {
   const int64_t width = logits.shape()[1];
-  out->resize(width);
-  for (int64_t i = 0; i < width; ++i) (*out)[i] = logits.At(row * width + i);
+  const auto copy = [&](const auto* all) { out->assign(all + row * width, all + (row + 1) * width); };
+  logits.dtype() == DType::kF32 ? copy(logits.data<float>()) : copy(logits.data<double>());
+}
+
+// Appends the natural log-probabilities of logits [N, V], rows first .. first + count - 1. Computed in double from each row by
+// itself: a row's bits do not depend on the others, and logits that differ stay different.
+template <typename T>
+void AppendLogProbabilities(const Tensor& logits, int64_t first, int64_t count, std::vector<double>* out) {
+  const int64_t width = logits.shape()[1];
+  for (int64_t r = first; r < first + count; ++r) {
+    T* row = logits.data<T>() + r * width;
+    const auto largest = static_cast<int32_t>(kernels::ArgMax(row, width));
+    double loss;  // of the largest: ln sum exp(row) - row[largest]
+    kernels::CrossEntropyRows(row, width, &largest, -1, 1, width, 0, /*gradient=*/false, &loss, nullptr);
+    const double log_sum = loss + static_cast<double>(row[largest]);
+    out->resize(out->size() + width);
+    double* to = out->data() + out->size() - width;
+    for (int64_t i = 0; i < width; ++i) to[i] = static_cast<double>(row[i]) - log_sum;
+  }
 }
 
 // Caches start small and double, so that memory follows the answers' length and not the limit that was asked for.
@@ -25,35 +46,137 @@ RandomKey SampleKey(const DecodeOptions& options, int64_t index) {
   return RandomKey{options.seed}.Fold("sample").Fold(static_cast<uint64_t>(index));
 }
 
-}  // namespace
+// What the encoder made of a batch of sources. It outlives the tape, which is reset for each token.
+struct Memory {
+  Slab slab;
+  Tensor view;
+  std::vector<Sequence> rows;
+};
 
-int32_t SampleToken(absl::Span<const double> logits, const DecodeOptions& options, double u) {
-  const auto n = static_cast<int32_t>(logits.size());
-  WEFT_CHECK_GT(n, 0) << "SampleToken";
-  const auto largest = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-  if (options.temperature == 0) return largest;
-
-  std::vector<int32_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
-  if (options.top_k > 0 && options.top_k < n) order.resize(options.top_k);
-  std::vector<double> weights;
-  double total = 0;
-  for (int32_t id : order) {
-    weights.push_back(std::exp((logits[id] - logits[largest]) / options.temperature));
-    total += weights.back();
+Memory EncodeSources(Context& context, const Transformer& model, absl::Span<const absl::Span<const int32_t>> sources) {
+  Memory memory;
+  std::vector<int32_t> ids;
+  for (const auto& source : sources) {
+    memory.rows.push_back({static_cast<int32_t>(ids.size()), static_cast<int32_t>(source.size()), 0, memory.rows.size()});
+    ids.insert(ids.end(), source.begin(), source.end());
   }
-  size_t kept = 0;
-  double mass = 0;
-  while (kept < order.size() && weights[kept] > 0 && (kept == 0 || mass < options.top_p * total)) mass += weights[kept++];
-  // The first token whose running sum exceeds u * mass; rounding may leave none: then the last one kept.
-  double sum = 0;
-  for (size_t i = 0; i < kept; ++i) {
-    sum += weights[i];
-    if (sum > u * mass) return order[i];
-  }
-  return order[kept - 1];
+  context.Begin(Tensor(), {});
+  const Tensor encoded = model.Encode(context, ids, memory.rows).value();
+  memory.slab = Slab(encoded.dtype(), encoded.elements());
+  memory.view = memory.slab.tensor().Reshaped(encoded.shape());
+  memory.view.CopyFrom(encoded);
+  return memory;
 }
+
+// How many tokens of a text of `full_length` a language model looks at.
+int64_t Visible(const Transformer& model, int64_t window, int64_t full_length) {
+  if (model.max_length() > 0) full_length = std::min(full_length, model.max_length());
+  return window > 0 ? std::min(full_length, window) : full_length;
+}
+
+// The search of one source: hypotheses, and the slot of the state that each of them has. Slots are first .. first + beam - 1.
+struct SourceSearch {
+  BeamSearch search;
+  int32_t first;
+  std::vector<int32_t> slots;
+
+  // After a step: the first hypothesis that continues another keeps its slot, further ones get slots that are free, so that
+  // little is copied. from[slot] is set for those.
+  void AssignSlots(int64_t beam, absl::Span<int32_t> from) {
+    std::vector<int32_t> next(search.width(), -1);
+    std::vector<bool> taken(beam, false);
+    for (int64_t i = 0; i < search.width(); ++i) {
+      const int32_t slot = slots[search.parent(i)];
+      if (taken[slot - first]) continue;
+      taken[slot - first] = true;
+      next[i] = slot;
+    }
+    int32_t free = 0;
+    for (int64_t i = 0; i < search.width(); ++i) {
+      if (next[i] >= 0) continue;
+      while (taken[free]) ++free;
+      taken[free] = true;
+      next[i] = first + free;
+      from[next[i]] = slots[search.parent(i)];
+    }
+    slots = std::move(next);
+  }
+};
+
+// Searches `count` answers side by side, each after the tokens of `prefix`. A text longer than `capacity` is seen through its
+// last `capacity` tokens. `memory` is null in a decoder-only model.
+std::vector<std::vector<Hypothesis>> Search(Context& context, const Transformer& model, absl::Span<const int32_t> prefix,
+                                            int64_t count, const Memory* memory, int64_t capacity, int32_t eos,
+                                            const BeamOptions& options) {
+  std::vector<SourceSearch> all;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto first = static_cast<int32_t>(i * options.beam);
+    all.push_back({BeamSearch(options, eos), first, {first}});
+  }
+  const auto prefix_size = static_cast<int64_t>(prefix.size());
+  std::optional<State> state;
+  if (model.decodes_with_state()) {
+    state.emplace(count * options.beam, std::min(capacity, prefix_size + kFirstCapacity));
+  }
+  int64_t cached = 0;  // tokens of each text that are in the state
+  std::vector<int32_t> active(count), ids, last_rows, memory_of, from(count * options.beam);
+  std::iota(active.begin(), active.end(), 0);
+  std::vector<Sequence> rows;
+  std::vector<double> log_probabilities;
+  for (int64_t size = prefix_size; !active.empty(); ++size) {
+    const bool slides = size > capacity, uses_state = state.has_value() && !slides;
+    const int64_t first = slides ? size - capacity : (uses_state ? cached : 0);
+    ids.clear();
+    rows.clear();
+    last_rows.clear();
+    memory_of.clear();
+    for (int32_t a : active) {
+      for (int64_t i = 0; i < all[a].search.width(); ++i) {
+        rows.push_back({static_cast<int32_t>(ids.size()), static_cast<int32_t>(size - first),
+                        static_cast<int32_t>(slides ? 0 : first), static_cast<uint64_t>(all[a].slots[i])});
+        const absl::Span<const int32_t> tokens = all[a].search.tokens(i);
+        if (first < prefix_size) ids.insert(ids.end(), prefix.begin() + first, prefix.end());
+        ids.insert(ids.end(), tokens.begin() + std::max<int64_t>(0, first - prefix_size), tokens.end());
+        last_rows.push_back(static_cast<int32_t>(ids.size()) - 1);
+        memory_of.push_back(a);
+      }
+    }
+    if (uses_state) MakeRoom(size, capacity, &*state);
+    context.Begin(Tensor(), {});
+    if (memory != nullptr) {
+      context.memory = context.tape().Constant(memory->view);
+      context.memory_sequences = memory->rows;
+      context.memory_of = memory_of;
+    }
+    context.state = uses_state ? &*state : nullptr;
+    const Variable hidden = model.Decode(context, ids, rows);
+    const Tensor logits = model.Logits(context, GatherRows(hidden, last_rows)).value();
+
+    std::iota(from.begin(), from.end(), 0);
+    std::vector<int32_t> still;
+    int64_t row = 0;
+    for (int32_t a : active) {
+      BeamSearch& search = all[a].search;
+      const int64_t width = search.width();
+      log_probabilities.clear();
+      logits.dtype() == DType::kF32 ? AppendLogProbabilities<float>(logits, row, width, &log_probabilities)
+                                    : AppendLogProbabilities<double>(logits, row, width, &log_probabilities);
+      row += width;
+      search.Step(log_probabilities);
+      if (search.done()) continue;
+      all[a].AssignSlots(options.beam, absl::MakeSpan(from));
+      still.push_back(a);
+    }
+    active = std::move(still);
+    if (uses_state) state->Reorder(from, size);
+    cached = size;
+  }
+  std::vector<std::vector<Hypothesis>> best;
+  for (const SourceSearch& one : all) best.push_back(one.search.best());
+  return best;
+}
+
+}  // namespace
 
 std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transformer& model,
                                                 absl::Span<const absl::Span<const int32_t>> sources,
@@ -65,18 +188,7 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
   WEFT_CHECK_GT(options.max_new_tokens, 0) << "DecodeSources";
   WEFT_CHECK_EQ(indices.size(), sources.size()) << "DecodeSources";
 
-  // The memory outlives the tape, which is reset for each token.
-  std::vector<int32_t> ids;
-  std::vector<Sequence> source_rows;
-  for (const auto& source : sources) {
-    source_rows.push_back({static_cast<int32_t>(ids.size()), static_cast<int32_t>(source.size()), 0, source_rows.size()});
-    ids.insert(ids.end(), source.begin(), source.end());
-  }
-  context.Begin(Tensor(), {});
-  const Tensor encoded = model.Encode(context, ids, source_rows).value();
-  const Slab memory(encoded.dtype(), encoded.elements());
-  const Tensor memory_view = memory.tensor().Reshaped(encoded.shape());
-  memory_view.CopyFrom(encoded);
+  const Memory memory = EncodeSources(context, model, sources);
 
   // The decoder reads <bos> and all answer tokens but the last; one more step may find that an answer of full length ends.
   int64_t steps = options.max_new_tokens + 1;
@@ -87,7 +199,7 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
   std::vector<int32_t> active(count);  // indices of answers that go on
   std::iota(active.begin(), active.end(), 0);
   std::vector<Sequence> rows;
-  std::vector<int32_t> last_rows;
+  std::vector<int32_t> ids, last_rows;
   std::vector<double> logits;
   for (int64_t step = 0; step < steps && !active.empty(); ++step) {
     if (state.has_value()) MakeRoom(step + 1, steps, &*state);
@@ -107,8 +219,8 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
       last_rows.push_back(static_cast<int32_t>(ids.size()) - 1);
     }
     context.Begin(Tensor(), {});
-    context.memory = context.tape().Constant(memory_view);
-    context.memory_sequences = source_rows;
+    context.memory = context.tape().Constant(memory.view);
+    context.memory_sequences = memory.rows;
     context.memory_of = active;
     context.state = state.has_value() ? &*state : nullptr;
     const Variable hidden = model.Decode(context, ids, rows);
@@ -118,6 +230,10 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
     for (size_t a = 0; a < active.size(); ++a) {
       const int32_t i = active[a];
       CopyRow(scores, static_cast<int64_t>(a), &logits);
+      PenalizeRepetition(answers[i], options.repetition_penalty, absl::MakeSpan(logits));
+      if (eos >= 0 && static_cast<int64_t>(answers[i].size()) < options.min_new_tokens) {
+        logits[eos] = -std::numeric_limits<double>::infinity();
+      }
       const double u = SampleKey(options, indices[i]).Uniform(step);
       const int32_t token = SampleToken(logits, options, u);
       if (token == eos || static_cast<int64_t>(answers[i].size()) == options.max_new_tokens) continue;
@@ -129,14 +245,25 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
   return answers;
 }
 
+std::vector<std::vector<Hypothesis>> SearchSources(Context& context, const Transformer& model,
+                                                   absl::Span<const absl::Span<const int32_t>> sources, int32_t bos,
+                                                   int32_t eos, const BeamOptions& options) {
+  if (sources.empty()) return {};
+  BeamOptions limited = options;
+  if (model.max_length() > 0) limited.max_length = std::clamp<int64_t>(model.max_length() - 1, 1, options.max_length);
+  limited.min_length = std::min(options.min_length, limited.max_length);
+  int64_t capacity = limited.max_length + 1;
+  if (model.max_length() > 0) capacity = std::min(capacity, model.max_length());
+  const Memory memory = EncodeSources(context, model, sources);
+  return Search(context, model, {&bos, 1}, static_cast<int64_t>(sources.size()), &memory, capacity, eos, limited);
+}
+
 std::vector<int32_t> ContinueText(Context& context, const Transformer& model, absl::Span<const int32_t> prompt, int64_t window,
                                   const DecodeOptions& options, int64_t index, absl::FunctionRef<void(int32_t)> on_token) {
   WEFT_CHECK(!prompt.empty()) << "ContinueText: empty prompt";
   std::vector<int32_t> text(prompt.begin(), prompt.end());
-  int64_t limit = model.max_length();
-  if (window > 0) limit = limit == 0 ? window : std::min(limit, window);
   const int64_t full_length = static_cast<int64_t>(prompt.size()) + options.max_new_tokens;
-  const int64_t capacity = limit == 0 ? full_length : std::min(limit, full_length);
+  const int64_t capacity = Visible(model, window, full_length);
 
   std::optional<State> state;
   if (model.decodes_with_state()) state.emplace(1, std::min(capacity, static_cast<int64_t>(prompt.size()) + kFirstCapacity));
@@ -160,11 +287,19 @@ std::vector<int32_t> ContinueText(Context& context, const Transformer& model, ab
     cached = size;
     const auto last = static_cast<int32_t>(ids.size()) - 1;
     CopyRow(model.Logits(context, GatherRows(hidden, {&last, 1})).value(), 0, &logits);
+    PenalizeRepetition(text, options.repetition_penalty, absl::MakeSpan(logits));
     const double u = SampleKey(options, index).Uniform(size - static_cast<int64_t>(prompt.size()));
     text.push_back(SampleToken(logits, options, u));
     on_token(text.back());
   }
   return {text.begin() + static_cast<int64_t>(prompt.size()), text.end()};
+}
+
+std::vector<Hypothesis> SearchText(Context& context, const Transformer& model, absl::Span<const int32_t> prompt, int64_t window,
+                                   int32_t eos, const BeamOptions& options) {
+  WEFT_CHECK(!prompt.empty()) << "SearchText: empty prompt";
+  const int64_t full_length = static_cast<int64_t>(prompt.size()) + options.max_length;
+  return Search(context, model, prompt, 1, nullptr, Visible(model, window, full_length), eos, options)[0];
 }
 
 }  // namespace weft

@@ -1,7 +1,7 @@
-// Decoding: from sources to answers (encoder_decoder), and from a prompt to its continuation (decoder). Greedy, or sampling
-// with temperature, top-k and top-p. Keys and values are cached where every layer of the decoder supports it; if not, the
-// prefix is computed again for each token. Sequence i of a batch gives the same tokens whatever its neighbours are; sampled
-// tokens depend on (seed, index of the sequence, place) only.
+// Decoding: from sources to answers (encoder_decoder), and from a prompt to its continuation (decoder). Greedy or sampling (see
+// train/sampling.h), or by beam search (see train/beam.h). Keys and values are cached where every layer of the decoder supports
+// it; if not, the prefix is computed again for each token. Sequence i of a batch gives the same tokens, and a search the same
+// bits of scores, whatever its neighbours are; sampled tokens depend on (seed, index of the sequence, place) only.
 #ifndef WEFT_TRAIN_DECODE_H_
 #define WEFT_TRAIN_DECODE_H_
 
@@ -12,20 +12,10 @@
 #include "absl/types/span.h"
 #include "autograd/base/random.h"
 #include "layers/transformer.h"
+#include "train/beam.h"
+#include "train/sampling.h"
 
 namespace weft {
-
-struct DecodeOptions {
-  int64_t max_new_tokens = 0;  // at most this many, <eos> not counted; REQUIRES: > 0
-  double temperature = 0;      // 0: greedy, the largest logit (the first of ties); else logits are divided by it
-  int64_t top_k = 0;           // keep the k most probable tokens; 0: all
-  double top_p = 1;            // keep the fewest tokens whose probability reaches p (Holtzman et al. 2020, section 3.1)
-  uint64_t seed = 1;
-};
-
-// One token drawn from `logits` by the options, with `u` uniform in [0, 1). Never a token of probability zero; equal logits
-// keep the order of their ids. REQUIRES: not empty; at least one finite logit, no NaN.
-int32_t SampleToken(absl::Span<const double> logits, const DecodeOptions& options, double u);
 
 // The answers to sources, without <bos> and <eos>; an answer that does not end within the limit is cut there; the model's
 // length limit also cuts. `indices` are the numbers of these sources among all of the call, which key the sampling. REQUIRES:
@@ -35,11 +25,27 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
                                                 absl::Span<const int64_t> indices, int32_t bos, int32_t eos,
                                                 const DecodeOptions& options);
 
+// How many sources a search takes side by side: about as many rows a step as greedy decoding has, so that caches stay small.
+inline int64_t SourcesAtOnce(int64_t beam) { return beam < 128 ? 128 / beam : 1; }
+
+// For each source the n best answers of a beam search, best first; the hypotheses of a source share its memory, and sources
+// that are done leave the batch. Where the model's length limit is shorter than options.max_length, answers have a token less
+// than that, because <eos> needs a place. REQUIRES: family encoder_decoder.
+std::vector<std::vector<Hypothesis>> SearchSources(Context& context, const Transformer& model,
+                                                   absl::Span<const absl::Span<const int32_t>> sources, int32_t bos,
+                                                   int32_t eos, const BeamOptions& options);
+
 // Continues `prompt` by options.max_new_tokens tokens and returns those; `on_token` sees each as soon as it is known. When the
 // text grows longer than `window` tokens (0: no limit; the model's own limit counts too), the model sees the last `window`
-// tokens. `index` keys the sampling. REQUIRES: family decoder, prompt not empty.
+// tokens. `index` keys the sampling; repetition is that of the prompt and the new tokens. REQUIRES: family decoder, prompt not
+// empty.
 std::vector<int32_t> ContinueText(Context& context, const Transformer& model, absl::Span<const int32_t> prompt, int64_t window,
                                   const DecodeOptions& options, int64_t index, absl::FunctionRef<void(int32_t token)> on_token);
+
+// The n best continuations of `prompt` by options.max_length tokens, or up to `eos` if that is not negative; `window` as above.
+// REQUIRES: family decoder, prompt not empty.
+std::vector<Hypothesis> SearchText(Context& context, const Transformer& model, absl::Span<const int32_t> prompt, int64_t window,
+                                   int32_t eos, const BeamOptions& options);
 
 }  // namespace weft
 

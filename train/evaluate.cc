@@ -20,27 +20,40 @@ double Evaluation::Get(absl::string_view name) const {
 
 bool LargerIsBetter(absl::string_view metric) { return metric == "accuracy" || metric == "exact_match"; }
 
-std::vector<std::vector<int32_t>> GreedyAnswers(const Transformer& model, const Parameters& parameters,
-                                                const ExampleSet& examples, int64_t first, int64_t count, int64_t batch_size) {
-  const DecodeOptions options{.max_new_tokens = examples.max_target_length() + 10};
+std::vector<std::vector<int32_t>> DecodeAnswers(const Transformer& model, const Parameters& parameters,
+                                                const ExampleSet& examples, int64_t first, int64_t count, int64_t batch_size,
+                                                const AnswerOptions& options) {
+  const int64_t longest = examples.max_target_length() + 10;
+  const BeamOptions beams{.beam = options.beam, .length_penalty = options.length_penalty, .max_length = longest};
+  const int64_t at_once = options.beam > 1 ? SourcesAtOnce(options.beam) : batch_size;
   std::vector<std::vector<int32_t>> answers(count);
-  ParallelFor((count + batch_size - 1) / batch_size, [&](int64_t batch) {
+  ParallelFor((count + at_once - 1) / at_once, [&](int64_t batch) {
     Context context(parameters);
     std::vector<absl::Span<const int32_t>> sources;
     std::vector<int64_t> indices;
-    const int64_t begin = batch * batch_size, end = std::min(count, begin + batch_size);
+    const int64_t begin = batch * at_once, end = std::min(count, begin + at_once);
     for (int64_t i = begin; i < end; ++i) {
       sources.push_back(examples.Source(first + i));
       indices.push_back(first + i);
     }
-    auto decoded = DecodeSources(context, model, sources, indices, examples.bos(), examples.eos(), options);
-    std::move(decoded.begin(), decoded.end(), answers.begin() + begin);
+    if (options.beam > 1) {
+      auto found = SearchSources(context, model, sources, examples.bos(), examples.eos(), beams);
+      for (int64_t i = begin; i < end; ++i) {
+        // Empty only where a model gives NaN.
+        if (!found[i - begin].empty()) answers[i] = std::move(found[i - begin][0].tokens);
+      }
+    } else {
+      auto decoded =
+          DecodeSources(context, model, sources, indices, examples.bos(), examples.eos(), {.max_new_tokens = longest});
+      std::move(decoded.begin(), decoded.end(), answers.begin() + begin);
+    }
   });
   return answers;
 }
 
 absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& parameters, const ExampleSet& examples,
-                                    absl::Span<const std::string> metrics, int64_t batch_size, GradientRunner* runner) {
+                                    absl::Span<const std::string> metrics, int64_t batch_size, GradientRunner* runner,
+                                    const AnswerOptions& answer_options) {
   if (examples.empty()) return absl::FailedPreconditionError("nothing to evaluate on: the set is empty");
   WEFT_RETURN_IF_ERROR(model.CheckLength(examples.max_source_length(), "the longest source"));
   WEFT_RETURN_IF_ERROR(model.CheckLength(examples.max_target_length(), "the longest target"));
@@ -74,7 +87,7 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
       return absl::InvalidArgumentError(absl::StrCat("exact_match and per compare generated answers: they need pairs, found ",
                                                      DataKindName(examples.kind())));
     }
-    const auto answers = GreedyAnswers(model, parameters, examples, 0, examples.size(), batch_size);
+    const auto answers = DecodeAnswers(model, parameters, examples, 0, examples.size(), batch_size, answer_options);
     PairScores scores;
     for (int64_t i = 0; i < examples.size(); ++i) scores.Add(ScorePair(examples, i, answers[i]));
     if (asked("exact_match")) evaluation.metrics.push_back({"exact_match", scores.exact_match()});

@@ -1,6 +1,6 @@
 // Scores of a model on a whole set of examples: loss, perplexity and accuracy by teacher forcing; exact match and token error
-// rate (`per`) by greedy decoding. Totals over tokens, never means of batch means, so the batch size does not show in the
-// result.
+// rate (`per`) by decoding, greedy or with a beam. Totals over tokens, never means of batch means, so the batch size does not
+// show in the result.
 #ifndef WEFT_TRAIN_EVALUATE_H_
 #define WEFT_TRAIN_EVALUATE_H_
 
@@ -32,15 +32,23 @@ struct Evaluation {
 // Whether a larger value of the metric is better (accuracy, exact_match).
 bool LargerIsBetter(absl::string_view metric);
 
+// How answers are made that metrics compare.
+struct AnswerOptions {
+  int64_t beam = 1;           // 1: greedy
+  double length_penalty = 1;  // of beams, see train/beam.h
+};
+
 // `metrics` beyond loss, perplexity and accuracy: exact_match, per (sets of pairs only). An answer is cut 10 tokens after the
 // longest target of the set. FailedPrecondition when a sequence is longer than the model takes, or the set is empty. Parallel
 // over fixed batches of `batch_size` sequences.
 absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& parameters, const ExampleSet& examples,
-                                    absl::Span<const std::string> metrics, int64_t batch_size, GradientRunner* runner);
+                                    absl::Span<const std::string> metrics, int64_t batch_size, GradientRunner* runner,
+                                    const AnswerOptions& answers = {});
 
-// Greedy answers to sources first .. first + count - 1 of a set of pairs.
-std::vector<std::vector<int32_t>> GreedyAnswers(const Transformer& model, const Parameters& parameters,
-                                                const ExampleSet& examples, int64_t first, int64_t count, int64_t batch_size);
+// The best answers to sources first .. first + count - 1 of a set of pairs. Parallel over fixed batches.
+std::vector<std::vector<int32_t>> DecodeAnswers(const Transformer& model, const Parameters& parameters,
+                                                const ExampleSet& examples, int64_t first, int64_t count, int64_t batch_size,
+                                                const AnswerOptions& options = {});
 
 }  // namespace weft
 

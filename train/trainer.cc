@@ -422,8 +422,9 @@ class Run {
   // where there is one.
   absl::Status Validate() {
     if (average_.has_value()) average_->Swap(session_->parameters.get());
-    absl::StatusOr<Evaluation> validation = Evaluate(*session_->model, *session_->parameters, data_->valid,
-                                                     config_.valid.metrics, config_.valid.batch_size, &*runner_);
+    absl::StatusOr<Evaluation> validation =
+        Evaluate(*session_->model, *session_->parameters, data_->valid, config_.valid.metrics, config_.valid.batch_size,
+                 &*runner_, {config_.valid.beam, config_.valid.length_penalty});
     if (average_.has_value()) average_->Swap(session_->parameters.get());
     WEFT_ASSIGN_OR_RETURN(result_.validation, std::move(validation));
     result_.has_validation = true;

@@ -123,11 +123,11 @@ TEST(DropoutCase, B019_EvaluationAndGreedyAnswersUseNoDropout) {
     return Evaluate(*fresh.session->model, *fresh.session->parameters, fresh.data->valid, metrics, 4, its_runner)->metrics;
   };
   const auto expected = scores(plain, &plain_runner);
-  const auto answers = GreedyAnswers(*plain.session->model, *plain.session->parameters, plain.data->valid, 0, 9, 4);
+  const auto answers = DecodeAnswers(*plain.session->model, *plain.session->parameters, plain.data->valid, 0, 9, 4);
   for (int round = 0; round < 2; ++round) {
     const auto found = scores(dropping, &runner);
     for (size_t m = 0; m < expected.size(); ++m) EXPECT_EQ(found[m].value, expected[m].value) << expected[m].name;
-    EXPECT_EQ(GreedyAnswers(*dropping.session->model, *dropping.session->parameters, dropping.data->valid, 0, 9, 4), answers);
+    EXPECT_EQ(DecodeAnswers(*dropping.session->model, *dropping.session->parameters, dropping.data->valid, 0, 9, 4), answers);
   }
   // Training after evaluation drops as it would have without it.
   Batch batch;

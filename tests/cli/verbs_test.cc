@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tests/cli/cli_test.h"
 
@@ -105,6 +106,58 @@ TEST_F(VerbsTest, LineIAnswersLineIAloneAsInABatch) {
   EXPECT_EQ(Weft(Join(sample, {"--prompt", lines[0]})).out, answers[0] + "\n");
 }
 
+TEST_F(VerbsTest, BeamsAnswerLineByLineForAnyThreadsAndListTheNBest) {
+  const Args beams = {"generate", "run", "--beam", "3", "--max-new-tokens", "6"};
+  std::string input;
+  for (int i = 0; i < 90; ++i) input += (i % 9 == 4 ? "" : std::string(1 + i % 5, static_cast<char>('a' + i % 26))) + "\n";
+  const Outcome plain = Weft(beams, {.input = input});
+  ASSERT_THAT(plain, Succeeds());
+  EXPECT_EQ(Weft(Join(beams, {"--threads", "1"}), {.input = input}).out, plain.out);
+  const std::vector<std::string> lines = absl::StrSplit(plain.out, '\n');
+  ASSERT_EQ(lines.size(), 91);
+
+  const Outcome listed =
+      Weft(Join(beams, {"--n-best", "3", "--min-length", "2", "--length-penalty", "0.5", "--json"}), {.input = input});
+  ASSERT_THAT(listed, Succeeds());
+  const std::vector<Json> json = JsonLines(listed.out);
+  ASSERT_EQ(json.size(), 90);
+  EXPECT_EQ(json[4], Json({{"prompt", ""}, {"text", ""}, {"n_best", Json::array()}}));
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (i % 9 == 4) continue;
+    const Json& n_best = json[i]["n_best"];
+    ASSERT_EQ(n_best.size(), 3) << json[i];
+    EXPECT_EQ(n_best[0]["text"], json[i]["text"]);
+    for (size_t h = 0; h < 3; ++h) {
+      EXPECT_GE(n_best[h]["text"].get<std::string>().size(), 2);
+      EXPECT_LE(n_best[h]["score"], h == 0 ? Json(0.0) : n_best[h - 1]["score"]);
+    }
+  }
+  // A line alone has the text and the scores of the line among others.
+  const Outcome alone = Weft(Join(beams, {"--n-best", "3", "--min-length", "2", "--length-penalty", "0.5", "--json", "--prompt",
+                                          json[7]["prompt"].get<std::string>()}));
+  EXPECT_EQ(Json::parse(alone.out), json[7]);
+  EXPECT_THAT(Weft(Join(beams, {"--min-length", "7"})),
+              Fails(2, "--min-length: found 7, allowed at most --max-new-tokens = 6"));
+}
+
+TEST_F(VerbsTest, EvalAndValidationsCanUseABeam) {
+  ASSERT_THAT(Train("beam", {"--set", "valid.beam=8", "--set", "valid.length_penalty=4"}), Succeeds());
+  const auto scores = [&](const Args& args) {
+    const Outcome outcome = Weft(Join({"eval", "--json"}, args));
+    EXPECT_THAT(outcome, Succeeds());
+    return Json::parse(outcome.out);
+  };
+  const Json own = scores({"beam/checkpoints/step-20.weft"});
+  EXPECT_EQ(own["per"], JsonLines(Read("beam/metrics.jsonl")).back()["eval_per"]);
+  const Json greedy = scores({"run/checkpoints/step-20.weft"});
+  const Json asked = scores({"run/checkpoints/step-20.weft", "--beam", "8", "--length-penalty", "4"});
+  EXPECT_EQ(asked["per"], own["per"]);  // the same weights
+  EXPECT_EQ(asked["loss"], greedy["loss"]);
+  EXPECT_NE(asked["per"], greedy["per"]);
+  EXPECT_EQ(scores({"beam/checkpoints/step-20.weft", "--beam", "1"})["per"], greedy["per"]);
+  EXPECT_THAT(Weft({"eval", "run", "--length-penalty", "0.5"}), Fails(2, "give --beam N"));
+}
+
 TEST_F(VerbsTest, GenerateKeepsTheNumberOfLines) {
   EXPECT_EQ(Weft({"generate", "run"}, {.input = ""}).out, "");
   EXPECT_EQ(Weft({"generate", "run"}, {.input = "\n\n"}).out, "\n\n");
@@ -149,6 +202,29 @@ TEST_F(VerbsTest, ClassifiersNameAClass) {
   Write("labels.tsv", "aa\tleft\nbb\tright\n");
   ASSERT_THAT(Train("labels"), Succeeds());
   EXPECT_THAT(Weft({"generate", "labels", "--prompt", "ab"}).out, testing::AnyOf("left\n", "right\n"));
+}
+
+// Case B079 on the command line: what is streamed is what JSON holds, in the order of the prompts.
+TEST_F(VerbsTest, StreamedTextsAreThoseOfJson) {
+  Write("job.toml", absl::StrReplaceAll(kText, {{"[data]", "[data]\ntokenizer = { kind = \"byte\" }"}}));
+  Write("data.txt", "地球の人 地球の人 地球の人 地球の人 😀");
+  ASSERT_THAT(Train("text"), Succeeds());
+  const Args sample = {"generate", "text", "--temperature",        "0.1", "--max-new-tokens", "40",
+                       "--min-p",  "0.01", "--repetition-penalty", "1.1"};
+  const Args prompts = {"--prompt", "地", "--prompt", "人 ", "--prompt", "a"};
+  const Outcome streamed = Weft(Join(sample, prompts));
+  ASSERT_THAT(streamed, Succeeds());
+  EXPECT_EQ(Weft(Join(Join(sample, prompts), {"--threads", "1"})).out, streamed.out);
+  const std::vector<Json> json = JsonLines(Weft(Join(Join(sample, prompts), {"--json"})).out);
+  ASSERT_EQ(json.size(), 3);
+  std::string printed;  // as JSON writes it: what is no UTF-8 as U+FFFD
+  for (const Json& line : json) absl::StrAppend(&printed, line["text"].get<std::string>(), "\n");
+  EXPECT_EQ(Json(streamed.out).dump(-1, ' ', false, Json::error_handler_t::replace), Json(printed).dump());
+  const Outcome beams = Weft({"generate", "text", "--beam", "2", "--max-new-tokens", "5", "--prompt", "地"});
+  ASSERT_THAT(beams, Succeeds());
+  EXPECT_EQ(beams.out.size(), 3 + 5 + 1);
+  EXPECT_THAT(Weft(Join(sample, {"--prompt", "a", "--min-length", "2"})), Fails(2, "--min-length"));
+  EXPECT_THAT(Weft({"eval", "text", "--beam", "2", "--data", "data.txt"}), Fails(2, "generates no answers"));
 }
 
 // Each row of weights is a distribution over the keys; shapes are those of the tokens; the decoder looks back only.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "tests/layers/model_rig.h"
@@ -76,6 +77,17 @@ TEST(DecodeSources, AnswersEndAtTheLimitOrBeforeEos) {
       for (int32_t token : answer) EXPECT_NE(token, kEos);
     }
   }
+}
+
+// Case B107 with a model: tokens that were there lose, so a text that would repeat one token does not.
+TEST(ContinueText, ARepetitionPenaltyChangesTheTextAndOneDoesNot) {
+  const ModelRig rig(SmallConfig("decoder"), {.dtype = DType::kF32});
+  const std::vector<int32_t> plain = Text(rig, {2}, 0, {.max_new_tokens = 7});
+  EXPECT_EQ(Text(rig, {2}, 0, {.max_new_tokens = 7, .repetition_penalty = 1}), plain);
+  const std::vector<int32_t> penalized = Text(rig, {2}, 0, {.max_new_tokens = 7, .repetition_penalty = 1e6});
+  // Of 8 tokens each comes once, unless what is left is negative anyhow.
+  EXPECT_GT(std::set<int32_t>(penalized.begin(), penalized.end()).size(), std::set<int32_t>(plain.begin(), plain.end()).size());
+  EXPECT_NE(penalized[0], 2);
 }
 
 TEST(ContinueText, CachedTextEqualsRecomputedText) {

@@ -246,7 +246,7 @@ TEST_P(StatefulLayerTest, ReorderedStateContinuesTheOtherSequence) {
   Infer(rig, Step(full, {0, 1, 2}, {0, 0, 0}, {4, 4, 4}), &state, {0, 1, 2});
   // Beams: slots 0 and 2 both go on from sequence 1, slot 1 from sequence 0.
   const std::vector<int32_t> from = {1, 0, 1};
-  state.Reorder(from);
+  state.Reorder(from, 4);
   LayerInput step = Step(full, from, {4, 4, 4}, {1, 1, 1});
   for (size_t slot = 0; slot < 3; ++slot) step.sequences[slot].id = slot;
   const std::vector<double> y = Infer(rig, step, &state, from);

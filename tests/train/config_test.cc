@@ -421,6 +421,19 @@ TEST(ConfigTest, SchedulesHaveTheirKeys) {
   EXPECT_EQ(cycles.schedule.cycle_steps, 50);
 }
 
+TEST(ConfigTest, ABeamIsForGeneratedAnswersAndPrintedOnlyThere) {
+  const Config config = LoadGood({"valid.beam=4", "valid.length_penalty=0.6"});
+  EXPECT_EQ(config.valid.beam, 4);
+  EXPECT_THAT(PrintConfig(config), testing::AllOf(HasSubstr("beam = 4\n"), HasSubstr("length_penalty = 0.6\n")));
+  EXPECT_THAT(PrintConfig(LoadGood({})), testing::Not(HasSubstr("beam")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.beam=4"})),
+              ElementsAre(HasSubstr("valid.beam: found 4, but data.kind = \"text\" has no generated answers")));
+  EXPECT_THAT(ErrorsWithSet({"valid.length_penalty=0.6"}), ElementsAre(HasSubstr("has no meaning with valid.beam = 1")));
+  EXPECT_THAT(ErrorsWithSet({"valid.beam=0"}), ElementsAre(HasSubstr("valid.beam: found 0")));
+  EXPECT_THAT(ErrorsWithSet({"valid.beam=2", "valid.length_penalty=-1"}),
+              ElementsAre(HasSubstr("valid.length_penalty: found -1")));
+}
+
 TEST(ConfigTest, ShorterRunsKeepAStatedHorizon) {
   EXPECT_EQ(LoadGood({"schedule.steps=2000", "train.steps=17"}).schedule.steps, 2000);
   EXPECT_EQ(LoadGood({"schedule.kind=constant", "train.steps=17"}).schedule.warmup_steps, 100);
