@@ -165,18 +165,28 @@ std::string FirstNonFinite(const Parameters& parameters, const Tensor& slab) {
   return "";
 }
 
+namespace {
+// "1.2e+06 in NAME", of the element with the largest absolute value.
 std::string LargestElement(const Parameters& parameters, const Tensor& slab) {
   double largest = 0;
   const ParameterInfo* owner = nullptr;
   for (const ParameterInfo& info : parameters.list()) {
     const Tensor values = Parameters::In(slab, info);
     for (int64_t i = 0; i < values.elements(); ++i) {
-      if (owner != nullptr && !(std::abs(values.At(i)) > std::abs(largest))) continue;
+      if (owner != nullptr && std::abs(values.At(i)) <= std::abs(largest)) continue;
       largest = values.At(i);
       owner = &info;
     }
   }
   return owner == nullptr ? "none" : absl::StrCat(largest, " in ", owner->name);
+}
+}  // namespace
+
+std::string DescribeNonFinite(const Parameters& parameters, const Tensor& gradients) {
+  const std::string weight = FirstNonFinite(parameters, parameters.slab()), gradient = FirstNonFinite(parameters, gradients);
+  return absl::StrCat(
+      weight.empty() ? "; largest weight: " + LargestElement(parameters, parameters.slab()) : "; first such weight: " + weight,
+      gradient.empty() ? "" : "; first such gradient: ", gradient);
 }
 
 }  // namespace weft

@@ -91,8 +91,9 @@ class Optimizer {
 // The name of the first parameter, in order of declaration, that has a NaN or infinite element in `slab` (gradients or values
 // of this layout); empty if there is none.
 std::string FirstNonFinite(const Parameters& parameters, const Tensor& slab);
-// The element of the largest absolute value, NaN left out: "1.2e+06 in decoder.0.feed_forward.up.weight".
-std::string LargestElement(const Parameters& parameters, const Tensor& slab);
+// What a message about a diverged training says of its numbers: "; first such weight: NAME; first such gradient: NAME", those
+// that are not finite, or "; largest weight: 1.2e+06 in NAME" where all weights are.
+std::string DescribeNonFinite(const Parameters& parameters, const Tensor& gradients);
 
 }  // namespace weft
 

@@ -225,6 +225,21 @@ absl::Status RunDir::Rotate(int64_t keep_last, absl::Span<const int64_t> keep) {
   return absl::OkStatus();
 }
 
+absl::Status RunDir::RepairBest(int64_t step) {
+  const absl::StatusOr<std::optional<int64_t>> pointer = BestStep();
+  if (pointer.ok() && *pointer == step) return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints());
+  return std::find(steps.begin(), steps.end(), step) == steps.end() ? absl::OkStatus() : SetBest(step);
+}
+
+absl::Status RunDir::SuggestEarlier(const absl::Status& error, int64_t step) const {
+  WEFT_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints());
+  std::erase_if(steps, [&](int64_t other) { return other >= step; });
+  if (steps.empty()) return error;
+  return absl::Status(error.code(), absl::StrCat(error.message(), "; to go on from the checkpoint before it, write ",
+                                                 kCheckpoints, "/", CheckpointName(steps.back()), " into ", path_, "/last"));
+}
+
 absl::Status RunDir::Log(absl::string_view line) {
   if (!log_.has_value()) {
     WEFT_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(log_path(), /*truncate=*/false));

@@ -49,6 +49,12 @@ class RunDir {
   // The step that `best` points to; nothing before the first SetBest.
   absl::StatusOr<std::optional<int64_t>> BestStep() const;
 
+  // Points `best` to the checkpoint of `step` if that exists and `best` names another or nothing: a crash may have come between
+  // saving a checkpoint and SetBest.
+  absl::Status RepairBest(int64_t step);
+  // `error`, that of opening the checkpoint of `step`, with the checkpoint before it as a way out.
+  absl::Status SuggestEarlier(const absl::Status& error, int64_t step) const;
+
   // Steps of all checkpoints, sorted by number.
   absl::StatusOr<std::vector<int64_t>> ListCheckpoints() const;
   // Removes checkpoints except the newest `keep_last`, those of `keep`, and those that `last` and `best` point to. Steps after

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tests/train/config_samples.h"
 
 namespace weft {
 namespace {
@@ -20,91 +21,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-constexpr char kGood[] = R"([run]
-dir = "runs/g2p"
-seed = 3
-
-[data]
-kind = "pairs"
-dir = "g2p"
-train = "train.tsv"
-valid = "valid.tsv"
-tokenizer = { source = { kind = "char" }, target = { kind = "word" } }
-
-[model]
-family = "encoder_decoder"
-d_model = 64
-
-[train]
-steps = 2000
-batch_tokens = 4096
-
-[optimizer]
-lr = 1e-3
-betas = [0.9, 0.98]
-
-[schedule]
-kind = "cosine"
-warmup_steps = 100
-
-[valid]
-every = 500
-metrics = ["loss", "exact_match", "per"]
-best = "per"
-)";
-
-constexpr char kText[] = "[data]\nkind = \"text\"\ntrain = \"a.txt\"\nwindow = 64\n[train]\nsteps = 10\nbatch_size = 4\n";
-
-// A model of three keys, in place of the layers'.
-std::vector<std::string> CheckModel(const Options& model, const Config&, Options* resolved) {
-  std::string family = "encoder_decoder";
-  int64_t d_model = 128;
-  double dropout = 0;
-  const auto fields = [&](FieldVisitor& v) {
-    v.Choice("family", family, {"encoder_decoder", "decoder", "encoder"}, "");
-    v.Visit("d_model", d_model, {.min = 1}, "");
-    v.Visit("dropout", dropout, {.min = 0, .max = 1, .max_open = true}, "");
-  };
-  OptionsReader reader("model", model);
-  fields(reader);
-  OptionsWriter writer;
-  fields(writer);
-  *resolved = writer.options;
-  return reader.Finish();
-}
-
-absl::StatusOr<Config> Load(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return ParseConfig({.text = text, .name = "x.toml", .folder = "/cfg"}, overrides, CheckModel);
-}
-
-Config LoadGood(const std::vector<std::string>& overrides = {}) {
-  absl::StatusOr<Config> config = Load(kGood, overrides);
-  EXPECT_TRUE(config.ok()) << config.status();
-  return config.ok() ? *config : Config();
-}
-
-Config LoadTextConfig(const std::vector<std::string>& overrides) {
-  std::vector<std::string> all = overrides;
-  all.push_back("model.family=decoder");
-  absl::StatusOr<Config> config = Load(kText, all);
-  EXPECT_TRUE(config.ok()) << config.status();
-  return config.ok() ? *config : Config();
-}
-
-std::vector<std::string> ErrorsOf(const absl::StatusOr<Config>& config) {
-  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
-  return absl::StrSplit(config.status().message(), '\n');
-}
-
-// The errors of kGood with one text replaced.
-std::vector<std::string> ErrorsWith(const std::string& from, const std::string& to) {
-  const std::string text = absl::StrReplaceAll(kGood, {{from, to}});
-  EXPECT_NE(text, kGood) << from;
-  return ErrorsOf(Load(text));
-}
-
-std::vector<std::string> ErrorsWithSet(const std::vector<std::string>& overrides) { return ErrorsOf(Load(kGood, overrides)); }
 
 TEST(ConfigTest, ReadsSectionsAndFillsDefaults) {
   const Config config = LoadGood();
@@ -347,96 +263,6 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
   EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"los\"]", "valid.best=loss"}), ElementsAre(HasSubstr("did you mean \"loss\"?")));
   EXPECT_THAT(ErrorsWithSet({"valid.best=accuracy"}), ElementsAre(HasSubstr("not in valid.metrics")));
   EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"per\", \"per\"]"}), ElementsAre("--set valid.metrics: found \"per\" twice"));
-}
-
-TEST(ConfigTest, ReadsParameterGroupsWithTheirPlaces) {
-  const std::string text = std::string(kGood) + R"(
-[[optimizer.groups]]
-match = "encoder.*"
-lr_scale = 0.1
-weight_decay = 0
-
-[[optimizer.groups]]
-match = "*norm*"
-frozen = true
-)";
-  const absl::StatusOr<Config> config = Load(text);
-  ASSERT_TRUE(config.ok()) << config.status();
-  const std::vector<OptimizerGroup>& groups = config->optimizer.groups;
-  ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].match, "encoder.*");
-  EXPECT_EQ(groups[0].lr_scale, 0.1);
-  EXPECT_EQ(groups[0].weight_decay, 0);
-  EXPECT_EQ(groups[0].where, "x.toml:34:9");
-  EXPECT_TRUE(groups[1].frozen);
-  EXPECT_LT(groups[1].weight_decay, 0);  // that of [optimizer]
-  EXPECT_THAT(PrintConfig(*config), HasSubstr("{ match = \"*norm*\", frozen = true }"));
-}
-
-TEST(ConfigTest, MistakesInParameterGroupsAreLocated) {
-  EXPECT_THAT(ErrorsOf(Load(std::string(kGood) + "[[optimizer.groups]]\nmatch = \"a\"\nlr_scale = 0\nfrozn = true\n"
-                                                 "[[optimizer.groups]]\nlr_scale = 2\nweight_decay = -1\n")),
-              ElementsAre("x.toml:34:12: optimizer.groups.lr_scale: found 0 (an integer), allowed a number > 0",
-                          "x.toml:35:1: optimizer.groups.frozn: unknown key; did you mean optimizer.groups.frozen?",
-                          HasSubstr("optimizer.groups.match: missing; give the names it holds for"),
-                          "x.toml:38:16: optimizer.groups.weight_decay: found -1 (an integer), allowed a number >= 0"));
-  EXPECT_THAT(ErrorsOf(Load(std::string(kGood) + "[[optimizer.groups]]\nmatch = \"a\"\nlr_scale = 2\nfrozen = true\n")),
-              ElementsAre("x.toml:34:12: optimizer.groups.lr_scale: has no meaning with frozen = true: nothing is updated"));
-  EXPECT_THAT(ErrorsWithSet({"optimizer.groups=[1]"}),
-              ElementsAre("--set optimizer.groups: found 1 (an integer), allowed tables: [[optimizer.groups]] with match = "
-                          "\"PATTERN\""));
-  EXPECT_THAT(ErrorsWithSet({"optimizer.groups={ match = \"a\" }"}), ElementsAre(HasSubstr("found a table, allowed tables")));
-}
-
-TEST(ConfigTest, OptimizersHaveTheirDefaultsAndKeys) {
-  const Config lion = *Load(absl::StrReplaceAll(kGood, {{"betas = [0.9, 0.98]", "kind = \"lion\""}}));
-  EXPECT_THAT(lion.optimizer.betas, ElementsAre(0.9, 0.99));
-  EXPECT_EQ(lion.optimizer.weight_decay, 0);
-  EXPECT_EQ(LoadGood({"optimizer.kind=lion", "optimizer.betas=[0.8, 0.9]"}).optimizer.betas[0], 0.8);
-  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=lion", "optimizer.eps=1e-6"}),
-              ElementsAre("--set optimizer.eps: has no meaning with optimizer.kind = \"lion\", only with \"adamw\" and "
-                          "\"adam\""));
-  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=adafactor", "optimizer.betas=[0.9, 0.99]"}),
-              ElementsAre(HasSubstr("only with \"adamw\", \"adam\" and \"lion\"")));
-}
-
-TEST(ConfigTest, SchedulesHaveTheirKeys) {
-  EXPECT_EQ(LoadGood({"schedule.kind=wsd"}).schedule.steps, 2000);
-  EXPECT_THAT(ErrorsWithSet({"schedule.decay_steps=5"}),
-              ElementsAre("--set schedule.decay_steps: has no meaning with schedule.kind = \"cosine\", only with \"wsd\""));
-  EXPECT_THAT(
-      ErrorsWithSet({"schedule.kind=wsd", "schedule.decay_steps=1901"}),
-      ElementsAre("--set schedule.decay_steps: found 100 warm-up and 1901 decay steps, allowed a sum <= train.steps (the "
-                  "default of schedule.steps) = 2000"));
-  EXPECT_THAT(ErrorsWithSet({"schedule.kind=wsd", "schedule.shape=root"}), ElementsAre(HasSubstr("\"sqrt\"")));
-  EXPECT_THAT(ErrorsWithSet({"schedule.kind=wsd", "schedule.cycle_steps=5"}), ElementsAre(HasSubstr("only with \"cosine\"")));
-  EXPECT_EQ(LoadGood({"schedule.cycle_steps=50"}).schedule.steps, 0);
-  EXPECT_THAT(ErrorsWithSet({"schedule.cycle_multiplier=2"}), ElementsAre(HasSubstr("needs schedule.cycle_steps")));
-  EXPECT_THAT(ErrorsWithSet({"schedule.cycle_steps=50", "schedule.steps=2000"}),
-              ElementsAre("--set schedule.steps: excludes schedule.cycle_steps; allowed one of the two"));
-  // The command line's choice between the two wins over the file's.
-  const std::string stated = absl::StrReplaceAll(kGood, {{"warmup_steps = 100", "warmup_steps = 100\nsteps = 1500"}});
-  const Config cycles = *Load(stated, {"schedule.cycle_steps=50"});
-  EXPECT_EQ(cycles.schedule.steps, 0);
-  EXPECT_EQ(cycles.schedule.cycle_steps, 50);
-}
-
-TEST(ConfigTest, ABeamIsForGeneratedAnswersAndPrintedOnlyThere) {
-  const Config config = LoadGood({"valid.beam=4", "valid.length_penalty=0.6"});
-  EXPECT_EQ(config.valid.beam, 4);
-  EXPECT_THAT(PrintConfig(config), testing::AllOf(HasSubstr("beam = 4\n"), HasSubstr("length_penalty = 0.6\n")));
-  EXPECT_THAT(PrintConfig(LoadGood({})), testing::Not(HasSubstr("beam")));
-  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.beam=4"})),
-              ElementsAre(HasSubstr("valid.beam: found 4, but data.kind = \"text\" has no generated answers")));
-  EXPECT_THAT(ErrorsWithSet({"valid.length_penalty=0.6"}), ElementsAre(HasSubstr("has no meaning with valid.beam = 1")));
-  EXPECT_THAT(ErrorsWithSet({"valid.beam=0"}), ElementsAre(HasSubstr("valid.beam: found 0")));
-  EXPECT_THAT(ErrorsWithSet({"valid.beam=2", "valid.length_penalty=-1"}),
-              ElementsAre(HasSubstr("valid.length_penalty: found -1")));
-}
-
-TEST(ConfigTest, ShorterRunsKeepAStatedHorizon) {
-  EXPECT_EQ(LoadGood({"schedule.steps=2000", "train.steps=17"}).schedule.steps, 2000);
-  EXPECT_EQ(LoadGood({"schedule.kind=constant", "train.steps=17"}).schedule.warmup_steps, 100);
 }
 
 TEST(ConfigTest, CommandLineChoiceLeavesOutWhatTheFileSaidForAnother) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "absl/strings/match.h"
 #include "autograd/base/status.h"
 #include "tests/cases/job.h"
@@ -127,6 +129,18 @@ TEST(InitFrom, TakesWeightsAndTokenizersOfTheOtherRun) {
   const auto first = LoadSession(job.Path("first")), second = LoadSession(job.Path("second"));
   EXPECT_EQ(first->source_tokenizer->Serialize().symbols, second->source_tokenizer->Serialize().symbols);
   EXPECT_EQ(second->step, 1);
+}
+
+TEST(InitFrom, AResumeNeedsTheOtherRunNoMore) {
+  const Job job(kPairsJob, UnequalPairs(10));
+  job.Train({"train.steps=3"}, "first");
+  job.Write("train.tsv", "a\tb\nb\tc\n");
+  const std::string from = "train.init_from=" + job.Path("first");
+  job.Train({from, "train.steps=5"}, "whole");
+  job.Train({from, "train.steps=2"}, "parts");
+  std::filesystem::remove_all(job.Path("first"));
+  job.Train({from, "train.steps=5"}, "parts", RunDir::Mode::kResume);
+  EXPECT_EQ(WeightsAt(job, "whole", 5), WeightsAt(job, "parts", 5));
 }
 
 TEST(InitFrom, APartialLoadMustBeAskedForAndIsListed) {
