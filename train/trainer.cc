@@ -30,7 +30,8 @@ constexpr double kHopelessLoss = 1e6;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// One run of Train. The phases are methods in the order in which they happen.
+// One run of Train. The phases are methods in the order in which they happen: read Execute and Loop, and the others as they are
+// called. They share the run's state, which is why they stay in one file although it is long.
 class Run {
  public:
   Run(const Config& config, const TrainOptions& options)
