@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
-#include "train/hash.h"
+#include "data/hash.h"
 
 // Texts and lists as in cereal/types/string.hpp and vector.hpp, byte for byte, but for one thing: cereal sizes them by the
 // number in the file before it reads what they hold, so eight forged bytes would take all memory. These grow as they read.

@@ -20,8 +20,8 @@
 #include "absl/types/span.h"
 #include "autograd/tensor.h"
 #include "data/batcher.h"
+#include "data/file.h"
 #include "data/tokenizer.h"
-#include "train/file.h"
 #include "train/metrics.h"
 
 namespace weft {

@@ -1,8 +1,7 @@
-// Files as the training side needs them: written whole or not at all, appended line by line, or read at given places. Every
-// error names the path and the system's reason. The classes own one file descriptor each, can be moved, and are not
-// thread-safe.
-#ifndef WEFT_TRAIN_FILE_H_
-#define WEFT_TRAIN_FILE_H_
+// Files: written whole or not at all, appended line by line, or read at given places. Every error names the path and the
+// system's reason. The classes own one file descriptor each, can be moved, and are not thread-safe, but for ReadAt.
+#ifndef WEFT_DATA_FILE_H_
+#define WEFT_DATA_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -79,4 +78,4 @@ class AppendFile {
 
 }  // namespace weft
 
-#endif  // WEFT_TRAIN_FILE_H_
+#endif  // WEFT_DATA_FILE_H_

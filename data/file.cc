@@ -1,4 +1,4 @@
-#include "train/file.h"
+#include "data/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
