@@ -26,6 +26,12 @@ std::string NormalizeNewlines(std::string text);
 
 // DataLoss naming the line, the byte offset (from 0) and the bytes of the first invalid sequence: "name:line: ...".
 absl::Status ValidateUtf8(absl::string_view text, absl::string_view name);
+// The error for the sequence at `offset` of `text`, a part of a file that starts at byte `bytes_before`, after `lines_before`
+// whole lines.
+absl::Status InvalidUtf8(absl::string_view text, int64_t offset, absl::string_view name, int64_t bytes_before = 0,
+                         int64_t lines_before = 0);
+// DataLoss, with what to do, for bytes that start with the mark of UTF-16.
+absl::Status RefuseUtf16(absl::string_view bytes, absl::string_view name);
 
 // The lines of a text, split at \n only (U+2028 and form feed break no line). A final \n makes no extra line; "" has none.
 std::vector<absl::string_view> Lines(absl::string_view text);

@@ -93,6 +93,13 @@ std::string Tokenizer::TokenText(int32_t id) const {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions& options,
                                                           absl::Span<const absl::string_view> texts) {
+  return BuildTokenizer(options, [&](absl::FunctionRef<absl::Status(absl::string_view)> take) -> absl::Status {
+    for (absl::string_view text : texts) WEFT_RETURN_IF_ERROR(take(text));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions& options, TextPieces texts) {
   if (options.kind != "char" && options.kind != "byte" && options.kind != "word") {
     return absl::InvalidArgumentError(absl::StrCat("tokenizer kind: found \"", options.kind, "\", allowed char, byte or word"));
   }

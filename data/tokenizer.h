@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -85,8 +87,14 @@ class Tokenizer {
   const bool unknown_;
 };
 
+// Texts that are too large, or too many, to be held at once: calls its argument with one after the other, and returns its first
+// error, or one of its own. May be called several times. A piece of a file counts as a text: no token goes from one to the
+// next.
+using TextPieces = absl::FunctionRef<absl::Status(absl::FunctionRef<absl::Status(absl::string_view piece)> take)>;
+
 // Builds a tokenizer from the training texts. InvalidArgument for an unknown kind or options that contradict
-// each other; FailedPrecondition for texts without any symbol, DataLoss for invalid UTF-8.
+// each other; FailedPrecondition for texts without any symbol, DataLoss for invalid UTF-8; errors of `texts`.
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions& options, TextPieces texts);
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions& options,
                                                           absl::Span<const absl::string_view> texts);
 

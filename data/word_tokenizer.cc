@@ -29,11 +29,10 @@ absl::string_view WordTokenizer::NextWord(absl::string_view text, int64_t* offse
   return text.substr(begin, end - begin);
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerOptions& options,
-                                                                absl::Span<const absl::string_view> texts) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerOptions& options, TextPieces texts) {
   absl::flat_hash_map<std::string, int64_t> places;  // word -> its place in `counts`, which has an order of its own
   std::vector<std::pair<std::string, int64_t>> counts;
-  for (absl::string_view text : texts) {
+  WEFT_RETURN_IF_ERROR(texts([&](absl::string_view text) -> absl::Status {
     WEFT_RETURN_IF_ERROR(ValidateUtf8(text, "training text"));
     int64_t offset = 0;
     while (true) {
@@ -43,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerO
       if (added) counts.emplace_back(std::string(word), 0);
       ++counts[place->second].second;
     }
-  }
+    return absl::OkStatus();
+  }));
   std::sort(counts.begin(), counts.end(),
             [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
   std::vector<std::string> words;

@@ -17,8 +17,7 @@ namespace weft {
 
 class WordTokenizer : public Tokenizer {
  public:
-  static absl::StatusOr<std::unique_ptr<Tokenizer>> Build(const TokenizerOptions& options,
-                                                          absl::Span<const absl::string_view> texts);
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Build(const TokenizerOptions& options, TextPieces texts);
   // DataLoss for a duplicate, or a symbol that no text can give (empty, or with a space in it).
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromSymbols(absl::Span<const std::string> symbols, bool specials,
                                                                 bool unknown);
