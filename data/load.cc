@@ -22,6 +22,15 @@ uint64_t HashPart(absl::string_view part, uint64_t hash) {
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options,
                                                       absl::Span<const absl::string_view> texts, absl::string_view name) {
+  const auto pieces = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) -> absl::Status {
+    for (absl::string_view text : texts) WEFT_RETURN_IF_ERROR(take(text));
+    return absl::OkStatus();
+  };
+  return BuildNamed(known, options, pieces, name);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options, TextPieces texts,
+                                                      absl::string_view name) {
   if (known != nullptr) return Tokenizer::FromSerialized(known->Serialize());
   absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = BuildTokenizer(options, texts);
   if (tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status())) return tokenizer;
@@ -59,6 +68,10 @@ std::string DescribeUnknown(const Tokenizer* tokenizer, absl::string_view side, 
     unknown += std::count(ids.begin(), ids.end(), tokenizer->unk());
     total += static_cast<int64_t>(ids.size());
   }
+  return DescribeUnknown(unknown, total, side);
+}
+
+std::string DescribeUnknown(int64_t unknown, int64_t total, absl::string_view side) {
   const double percent = total == 0 ? 0 : 100 * static_cast<double>(unknown) / static_cast<double>(total);
   return absl::StrFormat("; <unk>: %d of %d%s tokens (%.2g %%)", unknown, total, side, percent);
 }
@@ -81,14 +94,14 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
 }
 
 absl::StatusOr<EvaluationData> LoadEvaluationData(const std::string& path, const EvaluationOptions& options) {
+  if (options.kind == DataKind::kText) return EvaluationText(path, options);
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(path, "valid"));
   const std::string name = FullPath(path);
   EvaluationData data;
   data.content_hash = HashPart(text, kHashSeed);
   data.report = absl::StrCat("eval: ", name, ": ");
   switch (options.kind) {
-    case DataKind::kText:
-      WEFT_RETURN_IF_ERROR(EvaluationText(text, name, options, &data));
+    case DataKind::kText:  // above
       break;
     case DataKind::kPairs:
       WEFT_RETURN_IF_ERROR(EvaluationPairs(text, name, options, &data));

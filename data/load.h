@@ -18,6 +18,13 @@
 
 namespace weft {
 
+// What becomes of a text that is too large to be held.
+struct TextStorage {
+  // Larger files, in bytes, are read in pieces, and their ids go to the token cache; smaller ones are held in memory.
+  int64_t in_memory = int64_t{32} << 20;
+  std::string cache = "";  // folder of the token cache; "": see CacheTokens in data/token_cache.h
+};
+
 struct DataOptions {
   std::string kind = "pairs";   // pairs | text | labels | task
   std::string task = "";        // kind = task: a name from Tasks() (data/tasks/task.h)
@@ -37,6 +44,7 @@ struct DataOptions {
   const Tokenizer* known_source = nullptr;
   const Tokenizer* known_target = nullptr;
   std::vector<std::string> known_classes = {};
+  TextStorage storage = {};  // text
 };
 
 struct Dataset {
@@ -60,6 +68,7 @@ struct EvaluationOptions {
   const Tokenizer* target_tokenizer = nullptr;  // null for labels
   std::vector<std::string> class_names = {};    // labels
   int64_t window = 0;                           // text
+  TextStorage storage = {};                     // text
 };
 
 struct EvaluationData {

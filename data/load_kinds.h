@@ -40,9 +40,9 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
 absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::string_view> vocabulary, NamedLabels train,
                           NamedLabels valid, Dataset* data);
 
+// The examples of the file at `path`.
+absl::StatusOr<EvaluationData> EvaluationText(const std::string& path, const EvaluationOptions& options);
 // The examples of `text`, the file `name`; what was read is added to data->report.
-absl::Status EvaluationText(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                            EvaluationData* data);
 absl::Status EvaluationPairs(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
                              EvaluationData* data);
 absl::Status EvaluationLabels(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
@@ -55,6 +55,8 @@ absl::StatusOr<std::string> ReadNamed(const std::string& path, absl::string_view
 uint64_t HashPart(absl::string_view part, uint64_t hash);
 
 // A copy of `known` or, without one, BuildTokenizer; what that says about the text gets the text's name in front.
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options, TextPieces texts,
+                                                      absl::string_view name);
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options,
                                                       absl::Span<const absl::string_view> texts, absl::string_view name);
 
@@ -66,6 +68,7 @@ std::string DescribeSet(const ExampleSet& set);
 
 // "; <unk>: 12 of 4000 source tokens (0.3 %)" of the ids that get(0) .. get(size - 1) are; nothing for a tokenizer that
 // reserves none.
+std::string DescribeUnknown(int64_t unknown, int64_t total, absl::string_view side);
 std::string DescribeUnknown(const Tokenizer* tokenizer, absl::string_view side, int64_t size,
                             absl::FunctionRef<absl::Span<const int32_t>(int64_t)> get);
 

@@ -6,8 +6,62 @@
 #include "data/load_kinds.h"
 #include "data/text_data.h"
 #include "data/text_file.h"
+#include "data/text_source.h"
+#include "data/token_cache.h"
 
 namespace weft {
+namespace {
+
+absl::StatusOr<TextSource> OpenNamed(const std::string& path, absl::string_view key, const TextStorage& storage) {
+  if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("data.", key, ": no file named"));
+  return TextSource::Open(path, storage.in_memory);
+}
+
+// Goes through the text once for its hash and, unless there is a known one, its tokenizer.
+absl::StatusOr<ContentHash> ScanText(const TextSource& source, uint64_t seed, const Tokenizer* known,
+                                     const TokenizerOptions& options, std::unique_ptr<Tokenizer>* tokenizer) {
+  ContentPass pass(source, seed);
+  absl::Status read_status;
+  if (known != nullptr) {
+    read_status = pass.ForEach([](absl::string_view) { return absl::OkStatus(); });
+  } else {
+    bool first = true;  // a kind may ask for the text several times, or not at all
+    const auto pieces = [&](TextSource::TakePiece take) {
+      return read_status = std::exchange(first, false) ? pass.ForEach(take) : source.ForEach(take);
+    };
+    absl::StatusOr<std::unique_ptr<Tokenizer>> built = BuildNamed(nullptr, options, pieces, source.name());
+    WEFT_RETURN_IF_ERROR(read_status);
+    WEFT_RETURN_IF_ERROR(built.status());
+    *tokenizer = *std::move(built);
+    if (first) read_status = pass.ForEach([](absl::string_view) { return absl::OkStatus(); });
+  }
+  WEFT_RETURN_IF_ERROR(read_status);
+  return pass.Finish();
+}
+
+// The ids of a text: of one that is read in pieces in the token cache, which `report` then says on a line.
+absl::StatusOr<TokenStream> TokensOf(const TextSource& source, const ContentHash& content, const Tokenizer& tokenizer,
+                                     const TextStorage& storage, std::string* report) {
+  const auto encode = [&](absl::FunctionRef<absl::Status(absl::Span<const int32_t>)> take) {
+    const auto pieces = [&](TextSource::TakePiece take_piece) {
+      return source.is_streamed() ? source.ForEachOf(content, take_piece) : source.ForEach(take_piece);
+    };
+    return EncodeText(tokenizer, pieces, source.name(), take);
+  };
+  if (!source.is_streamed()) return HoldTokens(tokenizer.size(), encode);
+  const TokenCacheKey key{content.hash, tokenizer.Fingerprint(), tokenizer.size()};
+  WEFT_ASSIGN_OR_RETURN(TokenStream stream, CacheTokens(storage.cache, key, encode, report));
+  absl::StrAppend(report, "\n");
+  return stream;
+}
+
+absl::StatusOr<std::string> DescribeUnknownIn(const TokenStream& stream, const Tokenizer& tokenizer) {
+  if (tokenizer.unk() < 0) return "";
+  WEFT_ASSIGN_OR_RETURN(const int64_t unknown, stream.Count(tokenizer.unk()));
+  return DescribeUnknown(unknown, stream.size(), "");
+}
+
+}  // namespace
 
 absl::Status LoadText(const DataOptions& options, Dataset* data) {
   if (options.window < 1) {
@@ -18,49 +72,56 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   if (options.valid_fraction > 0.0 && !options.valid.empty()) {
     return absl::InvalidArgumentError("data.valid and data.valid_fraction are both set; one of them says what to validate on");
   }
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(options.train, "train"));
-  const std::string name = FullPath(options.train);
+  WEFT_ASSIGN_OR_RETURN(const TextSource source, OpenNamed(options.train, "train", options.storage));
   TokenizerOptions tokenizer_options = options.target_tokenizer;
   tokenizer_options.specials = false;
   // The vocabulary is that of the whole file, the part for validation included: both come from one text.
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, tokenizer_options, {text}, name));
-  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*data->target_tokenizer, text, name));
-  const int64_t tokens = static_cast<int64_t>(stream.size());
-  WEFT_ASSIGN_OR_RETURN(const int64_t start, ValidationStart(tokens, options.valid_fraction, name));
-  std::vector<int32_t> valid_stream(stream.begin() + start, stream.end());
-  std::string valid_name = name;
-  data->content_hash = HashPart(text, kHashSeed);
-  if (!options.valid.empty()) {
-    valid_name = FullPath(options.valid);
-    WEFT_ASSIGN_OR_RETURN(const std::string valid_text, ReadNamed(options.valid, "valid"));
-    data->content_hash = HashPart(valid_text, data->content_hash);
-    WEFT_ASSIGN_OR_RETURN(valid_stream, EncodeText(*data->target_tokenizer, valid_text, valid_name));
+  if (options.known_target != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, Tokenizer::FromSerialized(options.known_target->Serialize()));
   }
-  stream.resize(start);
-  const int64_t valid_tokens = static_cast<int64_t>(valid_stream.size());
-  const auto unknown = [&](const std::vector<int32_t>& ids) {
-    return DescribeUnknown(data->target_tokenizer.get(), "", 1, [&](int64_t) { return absl::MakeConstSpan(ids); });
-  };
-  const std::string train_unknown = unknown(stream), valid_unknown = unknown(valid_stream);
-  WEFT_ASSIGN_OR_RETURN(data->train, TrainingWindows(std::move(stream), options.window, name));
-  Report(data, absl::StrCat("train: ", name, ": ", start, " tokens, ", DescribeSet(data->train), train_unknown));
+  WEFT_ASSIGN_OR_RETURN(const ContentHash content,
+                        ScanText(source, kHashSeed, data->target_tokenizer.get(), tokenizer_options, &data->target_tokenizer));
+  const Tokenizer& tokenizer = *data->target_tokenizer;
+  WEFT_ASSIGN_OR_RETURN(const TokenStream all, TokensOf(source, content, tokenizer, options.storage, &data->report));
+  WEFT_ASSIGN_OR_RETURN(const int64_t start, ValidationStart(all.size(), options.valid_fraction, source.name()));
+  WEFT_ASSIGN_OR_RETURN(TokenStream train, all.Slice(0, start));
+  WEFT_ASSIGN_OR_RETURN(TokenStream valid, all.Slice(start, all.size() - start));
+  std::string valid_name = source.name();
+  data->content_hash = content.hash;
+  if (!options.valid.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const TextSource valid_source, OpenNamed(options.valid, "valid", options.storage));
+    WEFT_ASSIGN_OR_RETURN(const ContentHash valid_content, ScanText(valid_source, content.hash, &tokenizer, {}, nullptr));
+    WEFT_ASSIGN_OR_RETURN(valid, TokensOf(valid_source, valid_content, tokenizer, options.storage, &data->report));
+    valid_name = valid_source.name();
+    data->content_hash = valid_content.hash;
+  }
+  const int64_t valid_tokens = valid.size();
+  WEFT_ASSIGN_OR_RETURN(const std::string train_unknown, DescribeUnknownIn(train, tokenizer));
+  WEFT_ASSIGN_OR_RETURN(const std::string valid_unknown, DescribeUnknownIn(valid, tokenizer));
+  WEFT_ASSIGN_OR_RETURN(data->train, TrainingWindows(std::move(train), options.window, source.name()));
+  Report(data, absl::StrCat("train: ", source.name(), ": ", start, " tokens, ", DescribeSet(data->train), train_unknown));
   if (valid_tokens > 0 || !options.valid.empty()) {
-    WEFT_ASSIGN_OR_RETURN(data->valid, ValidationWindows(std::move(valid_stream), options.window, valid_name));
+    WEFT_ASSIGN_OR_RETURN(data->valid, ValidationWindows(std::move(valid), options.window, valid_name));
     Report(data, absl::StrCat("valid: ", valid_name, ": ", valid_tokens, " tokens, ", DescribeSet(data->valid), valid_unknown));
   } else {
     Report(data, kNoValidation);
   }
-  Report(data, DescribeVocabulary("text", *data->target_tokenizer));
+  Report(data, DescribeVocabulary("text", tokenizer));
   return absl::OkStatus();
 }
 
-absl::Status EvaluationText(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                            EvaluationData* data) {
+absl::StatusOr<EvaluationData> EvaluationText(const std::string& path, const EvaluationOptions& options) {
   WEFT_CHECK(options.target_tokenizer != nullptr);
-  WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*options.target_tokenizer, text, name));
-  absl::StrAppend(&data->report, stream.size(), " tokens; ");
-  WEFT_ASSIGN_OR_RETURN(data->examples, ValidationWindows(std::move(stream), options.window, name));
-  return absl::OkStatus();
+  WEFT_ASSIGN_OR_RETURN(const TextSource source, OpenNamed(path, "valid", options.storage));
+  WEFT_ASSIGN_OR_RETURN(const ContentHash content, ScanText(source, kHashSeed, options.target_tokenizer, {}, nullptr));
+  EvaluationData data;
+  data.content_hash = content.hash;
+  WEFT_ASSIGN_OR_RETURN(TokenStream stream,
+                        TokensOf(source, content, *options.target_tokenizer, options.storage, &data.report));
+  absl::StrAppend(&data.report, "eval: ", source.name(), ": ", stream.size(), " tokens; ");
+  WEFT_ASSIGN_OR_RETURN(data.examples, ValidationWindows(std::move(stream), options.window, source.name()));
+  absl::StrAppend(&data.report, DescribeSet(data.examples), "\n");
+  return data;
 }
 
 }  // namespace weft

@@ -56,6 +56,7 @@ Options WriteData(const Config& config) {
   RemoveIf(task || data.valid.empty(), "valid", &options);
   RemoveIf(!text || data.valid_fraction == 0, "valid_fraction", &options);
   RemoveIf(!text, "window", &options);
+  RemoveIf(!text || data.cache.empty(), "cache", &options);
   RemoveIf(!task || data.train_size == 0, "train_size", &options);
   RemoveIf(!task || data.valid_size == 0, "valid_size", &options);
   const bool has_tokenizer = !data.source_tokenizer.kind.empty() || !data.target_tokenizer.kind.empty();
@@ -92,6 +93,7 @@ Options ConfigOptions(const Config& config) {
   RemoveIf(config.train.on_nonfinite != "skip", "max_skips", &train);
   RemoveIf(config.train.init_from.empty(), "init_from", &train);
   RemoveIf(config.train.init_from.empty(), "init_partial", &train);
+  RemoveIf(config.train.sort_pool == 0, "sort_pool", &train);
   RemoveIf(config.train.gradient_noise == 0, "gradient_noise", &train);
   add("train", train);
 
@@ -138,6 +140,7 @@ void DataConfig::Fields(FieldVisitor& v) {
   v.Visit("valid_fraction", valid_fraction, {.min = 0, .max = 1, .max_open = true},
           "text: last part of train that is kept for validation");
   v.Visit("window", window, {.min = 1, .max = kMaxCount}, "text: tokens of one training example");
+  v.Visit("cache", cache, "text: folder for the token ids of large files; default a folder of the user's caches");
   v.Visit("train_size", train_size, {.min = 1, .max = kMaxCount}, "task: examples to train on");
   v.Visit("valid_size", valid_size, {.min = 1, .max = kMaxCount}, "task: held-out examples");
 }
@@ -160,6 +163,8 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("label_smoothing", label_smoothing, {.min = 0, .max = 1, .max_open = true}, "weight of the uniform distribution");
   v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
   v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
+  v.Visit("sort_pool", sort_pool, {.min = 0, .max = kMaxCount},
+          "batches of about equal lengths: so many examples at a time are sorted, then their batches shuffled; 0 = none");
   v.Visit("gradient_noise", gradient_noise, {.min = 0, .max = 1e6},
           "eta of noise of variance eta / (1 + t)^0.55 on the gradient before clipping, 0 = none");
   v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
@@ -247,6 +252,7 @@ std::string CanonicalConfig(const Config& config) {
     if (section.key == "data") {
       options.Remove("train");
       options.Remove("valid");
+      options.Remove("cache");
     }
     if (section.key == "train") {
       for (const char* key : {"init_from", "init_partial"}) options.Remove(key);
@@ -277,6 +283,7 @@ DataOptions ToDataOptions(const Config& config) {
   options.source_tokenizer = data.source_tokenizer;
   options.target_tokenizer = data.target_tokenizer;
   options.shared_tokenizer = data.shared_tokenizer;
+  options.storage.cache = data.cache;
   options.train_size = data.train_size;
   options.valid_size = data.valid_size;
   options.seed = static_cast<uint64_t>(config.run.seed);

@@ -3,7 +3,7 @@
 // other are refused with both keys named. Command line wins over file wins over default, also between keys that exclude each
 // other:
 // `--set train.steps=10` replaces a file's train.epochs.
-// Paths: data.dir in a file is relative to the file's folder; train.init_from too; data.train and data.valid to data.dir if
+// Paths: data.dir in a file is relative to the file's folder; data.cache and train.init_from too; data.train and data.valid to data.dir if
 // given, else to the file's folder; all of them, given by --set, to the working directory; run.dir always to the working
 // directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
 #ifndef WEFT_TRAIN_CONFIG_H_
@@ -39,6 +39,7 @@ struct DataConfig {
   std::string valid;
   double valid_fraction = 0;
   int64_t window = 0;
+  std::string cache;  // absolute, or "" for the default places
   int64_t train_size = 0;
   int64_t valid_size = 0;
   void Fields(FieldVisitor& v);  // all but `tokenizer`
@@ -64,6 +65,7 @@ struct TrainConfig {
   int64_t shards =
       0;  // 0: chosen by a rule on work and parameters; the trainer writes its choice here before it prints the config
   bool shuffle = true;
+  int64_t sort_pool = 0;        // examples of BatcherOptions::sort_pool, 0: none
   double gradient_noise = 0.0;  // eta of AddGradientNoise, 0: none
   int64_t log_every = 10;
   double ema_decay = 0;  // of the moving average of the weights, which is then what is validated; 0: none

@@ -122,7 +122,7 @@ class Loader {
         }
       }
     } else {
-      for (const char* key : {"window", "valid_fraction"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
+      for (const char* key : {"window", "valid_fraction", "cache"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
     }
     if (!task) ResolveDataPaths(data);
     if (kind_known_) ReadTokenizer(data, tokenizer);
@@ -136,6 +136,7 @@ class Loader {
     if (c.train.empty() && (source_.needs_data_files || data.Has("train")))
       data.Error("train", "missing; give the file to train on");
     if (!c.train.empty()) c.train = Resolve(data, "train", c.train, data.FromCommandLine("train") ? fs::path() : base);
+    if (!c.cache.empty()) c.cache = Resolve(data, "cache", c.cache, data.FromCommandLine("cache") ? "" : source_.folder);
     if (!c.valid.empty()) c.valid = Resolve(data, "valid", c.valid, data.FromCommandLine("valid") ? fs::path() : base);
   }
 
@@ -206,6 +207,11 @@ class Loader {
       c.init_from = Resolve(train, "init_from", c.init_from, train.FromCommandLine("init_from") ? "" : source_.folder);
     }
     train.ExactlyOne("batch_size", &c.batch_size, "batch_tokens", &c.batch_tokens);
+    if (c.sort_pool > 0 && !c.shuffle)
+      train.Error("sort_pool", "has no meaning with train.shuffle = false: nothing is reordered");
+    if (c.sort_pool > 0 && config_.data.kind == "text") {
+      train.Error("sort_pool", "has no meaning with data.kind = \"text\", whose windows are equally long");
+    }
   }
 
   void CheckOptimizer(Section& optimizer) {

@@ -67,7 +67,9 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
   ValidationBatches source(&examples, batch_size);
   for (bool more = true; more;) {
     leaves.clear();
-    for (int64_t i = 0; i < kAtOnce && (more = source.Next(&batches[i])); ++i) {
+    for (int64_t i = 0; i < kAtOnce; ++i) {
+      WEFT_ASSIGN_OR_RETURN(more, source.Next(&batches[i]));
+      if (!more) break;
       const auto tokens = static_cast<int64_t>(batches[i].source_ids.size() + batches[i].target_ids.size());
       SplitBatch(batches[i].View(), std::max<int64_t>(1, tokens / kLeafTokens), &leaves);
     }

@@ -131,6 +131,7 @@ EvaluationOptions Session::evaluation_options() const {
   options.target_tokenizer = target_tokenizer.get();
   options.class_names = class_names;
   options.window = config.data.window;
+  options.storage.cache = config.data.cache;
   return options;
 }
 

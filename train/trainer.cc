@@ -133,7 +133,7 @@ class Run {
     leaves_.clear();
     for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || job_->batcher->position().epoch == epoch); ++i) {
       if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
-      job_->batcher->Next(batches_[i].get());
+      WEFT_RETURN_IF_ERROR(job_->batcher->Next(batches_[i].get()));
       SplitBatch(batches_[i]->View(), config_.train.shards, &leaves_);
     }
     const RandomKey key =
