@@ -103,10 +103,11 @@ absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bo
   job->config = config;
   WEFT_ASSIGN_OR_RETURN(job->data, LoadJobData(config, fresh));
   WEFT_ASSIGN_OR_RETURN(job->session, Session::Create(config, job->data.get()));
-  const BatcherOptions batching{config.train.batch_size, config.train.batch_tokens, config.train.shuffle, config.train.sort_pool,
-                                static_cast<uint64_t>(config.run.seed)};
+  const BatcherOptions batching{config.train.batch_size, config.train.batch_tokens, config.train.shuffle,
+                                config.train.sort_pool, static_cast<uint64_t>(config.run.seed)};
   WEFT_ASSIGN_OR_RETURN(Batcher batcher, Batcher::Create(&job->data->train, batching));
   job->batcher.emplace(std::move(batcher));
+  job->batches.emplace(*job->batcher);
 
   Parameters& parameters = *job->session->parameters;
   const int64_t batch_tokens = TokensPerBatch(config.train, job->data->train);
