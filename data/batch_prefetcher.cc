@@ -1,5 +1,8 @@
 #include "data/batch_prefetcher.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <system_error>
 #include <utility>
 
@@ -13,8 +16,10 @@ BatchPrefetcher::BatchPrefetcher(Batcher batcher) : batcher_(std::move(batcher))
 BatchPrefetcher::~BatchPrefetcher() { Stop(); }
 
 absl::Status BatchPrefetcher::Start() {
-  made_ = taken_ = 0;
+  made_.emplace(0);
+  free_.emplace(kAhead);
   stop_ = false;
+  taken_ = 0;
   try {
     thread_ = std::thread([this] { Prepare(); });
   } catch (const std::system_error& error) {  // the only way in which std::thread says so
@@ -26,49 +31,40 @@ absl::Status BatchPrefetcher::Start() {
 
 void BatchPrefetcher::Stop() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stop_ = true;
-  }
-  batch_taken_.notify_one();
+  stop_ = true;
+  free_->release();
   thread_.join();
 }
 
 void BatchPrefetcher::Prepare() {
+  // When this thread is woken up it shall not take the processor from the one that woke it, which goes on with its step: on a
+  // busy machine that one would then wait for its turn, 0.15 ms on average, to save 0.02 ms of work. Of no matter if refused.
+  const sched_param no_priority = {};
+  ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &no_priority);
   for (int64_t i = 0;; ++i) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      batch_taken_.wait(lock, [&] { return stop_ || made_ - taken_ < kAhead; });
-      if (stop_) return;
-    }
+    free_->acquire();
+    if (stop_) return;
     Slot& slot = slots_[i % kAhead];
     slot.status = batcher_.Next(&slot.batch);
     slot.after = batcher_.position();
     const bool failed = !slot.status.ok();  // read before Next may see the slot
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ++made_;
-    }
-    batch_made_.notify_one();
+    made_->release();
     if (failed) return;
   }
 }
 
 absl::Status BatchPrefetcher::Next(Batch* batch) {
   if (!thread_.joinable()) WEFT_RETURN_IF_ERROR(Start());
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    batch_made_.wait(lock, [&] { return made_ > taken_; });
+  made_->acquire();
+  Slot& slot = slots_[taken_ % kAhead];
+  if (!slot.status.ok()) {
+    made_->release();  // it stays the next one
+    return slot.status;
   }
-  Slot& slot = slots_[taken_ % kAhead];  // taken_ changes here only
-  WEFT_RETURN_IF_ERROR(slot.status);     // not taken: it stays the next one
   std::swap(slot.batch, *batch);
   position_ = slot.after;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++taken_;
-  }
-  batch_taken_.notify_one();
+  ++taken_;
+  free_->release();
   return absl::OkStatus();
 }
 

@@ -7,9 +7,10 @@
 #define WEFT_DATA_BATCH_PREFETCHER_H_
 
 #include <array>
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <optional>
+#include <semaphore>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -47,10 +48,11 @@ class BatchPrefetcher {
   Batcher batcher_;  // the thread's while there is one
   Position position_;
   std::array<Slot, kAhead> slots_;  // slot i % kAhead has batch i: the thread's until it is made, then Next's until it is taken
-  std::mutex mutex_;                // guards the next three
-  int64_t made_ = 0, taken_ = 0;
-  bool stop_ = false;
-  std::condition_variable batch_made_, batch_taken_;
+  int64_t taken_ = 0;               // batches
+  // Batches that are made and not taken, and slots that are free. Semaphores, since a condition variable of glibc may wait, in
+  // notify_one, for the thread that it woke up the last time. Made anew with each thread.
+  std::optional<std::counting_semaphore<kAhead + 1>> made_, free_;
+  std::atomic<bool> stop_ = false;
   std::thread thread_;
 };
 

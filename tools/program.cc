@@ -217,7 +217,7 @@ int ProgramMain(int argc, char** argv) {
   sub->callback([&] { run = [&] { return RunAttention(attention); }; });
 
   BenchFlags bench;
-  sub = verb("bench", "Time training steps of fixed models, matrix products, attention and decoding, on made-up data");
+  sub = verb("bench", "Time training steps of fixed models or of a config, matrix products, attention and decoding");
   sub->add_option("--suite", bench.suites, "A suite to run, may be repeated (default: those that train; all: everything)")
       ->check(CLI::IsMember(BenchSuites()))
       ->expected(1)
@@ -227,7 +227,11 @@ int ProgramMain(int argc, char** argv) {
                   "Of gemm, attention and generate: only cases whose name contains this (gpt2, NT, T512)");
   sub->add_option("--steps", bench.steps, "Timed steps, or repetitions of a case (default: the suite's own number)")
       ->check(CLI::Range(1, 100000));
-  sub->add_flag("--profile", bench.profile, "After the timed steps, of training suites: time, GF/s and memory of each op");
+  sub->add_flag("--profile", bench.profile, "After the timed steps, of training: time, GF/s and memory of each op");
+  CLI::Option* bench_config = sub->add_option("--config", bench.config, "Time the training of this config, on its data");
+  bench_config->excludes(sub->get_option("--suite"))->excludes(sub->get_option("--case"));
+  AddSet(sub, &bench.set);
+  sub->get_option("--set")->needs(bench_config);
   sub->add_flag("--json", bench.json, "One JSON object a result");
   sub->footer(BenchHelp());
   sub->callback([&] {

@@ -109,6 +109,8 @@ struct BenchFlags {
   int threads = 1;                  // for the report; the program has set them
   bool json = false;
   bool profile = false;  // after a training suite, its costs by op
+  std::string config;    // times the training of this config in place of suites
+  std::vector<std::string> set;
 };
 absl::Status RunBench(const BenchFlags& flags);
 // The names of the suites, "all" included, and what --help says of them.

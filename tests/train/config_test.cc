@@ -57,6 +57,8 @@ TEST(ConfigTest, PrintedConfigLoadsToItself) {
                                  LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
                                  LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
   const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
+  configs.push_back(LoadTextConfig({"data.cache=/caches/of/tokens"}));
+  configs.push_back(LoadGood({"train.sort_pool=4096"}));
   configs.push_back(*Load(task));
   configs.push_back(*Load(task, {"data.tokenizer={ source = { kind = \"byte\" } }"}));
   for (const Config& config : configs) {
@@ -75,6 +77,7 @@ TEST(ConfigTest, CanonicalConfigKnowsNoPathsAndLoads) {
   EXPECT_NE(canonical, CanonicalConfig(LoadGood({"run.seed=4"})));
   EXPECT_NE(canonical, CanonicalConfig(LoadGood({"model.d_model=65"})));
   EXPECT_THAT(canonical, testing::Not(HasSubstr("/")));
+  EXPECT_EQ(CanonicalConfig(LoadTextConfig({"data.cache=/c"})), CanonicalConfig(LoadTextConfig({})));
   const absl::StatusOr<Config> again =
       ParseConfig({.text = canonical, .name = "checkpoint", .needs_data_files = false}, {}, CheckModel);
   ASSERT_TRUE(again.ok()) << again.status();
@@ -254,6 +257,11 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
               ElementsAre(HasSubstr("needs optimizer.momentum > 0")));
   EXPECT_THAT(ErrorsWithSet({"data.window=64"}),
               ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\", only with \"text\"")));
+  EXPECT_THAT(ErrorsWithSet({"data.cache=c"}), ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\"")));
+  EXPECT_THAT(ErrorsWithSet({"train.sort_pool=100", "train.shuffle=false"}),
+              ElementsAre("--set train.sort_pool: has no meaning with train.shuffle = false: nothing is reordered"));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "train.sort_pool=100"})),
+              ElementsAre(HasSubstr("train.sort_pool: has no meaning with data.kind = \"text\"")));
   EXPECT_THAT(ErrorsWithSet({"model.family=decoder"}),
               ElementsAre("--set model.family: found \"decoder\", but data.kind = \"pairs\" needs \"encoder_decoder\""));
   EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.metrics=[\"per\"]"})),
@@ -320,6 +328,8 @@ TEST(ConfigTest, PathsAreRelativeToTheirStatedFolder) {
   EXPECT_EQ(LoadGood({"data.valid="}).data.valid, "");
   EXPECT_EQ(LoadTextConfig({}).data.train, "/cfg/a.txt");
   EXPECT_EQ(LoadTextConfig({}).run.dir, here + "/runs/x");
+  EXPECT_EQ(LoadTextConfig({}).data.cache, "");
+  EXPECT_EQ(LoadTextConfig({"data.cache=c"}).data.cache, here + "/c");
   EXPECT_THAT(ErrorsWithSet({"run.dir="}), ElementsAre(HasSubstr("allowed a folder")));
   EXPECT_THAT(ErrorsWithSet({"data.train=\"a\\u0000b\""}), ElementsAre(HasSubstr("a character of code 0")));
 }
