@@ -133,7 +133,11 @@ class Run {
     leaves_.clear();
     for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || job_->batches->position().epoch == epoch); ++i) {
       if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
-      WEFT_RETURN_IF_ERROR(job_->batches->Next(batches_[i].get()));
+      if (const absl::Status status = job_->batches->Next(batches_[i].get()); !status.ok()) {
+        // The updates since the last checkpoint must not be lost with a file of data.
+        if (result_.updates > 0 && job_->batches->Seek(start).ok()) Save().IgnoreError();
+        return status;
+      }
       SplitBatch(batches_[i]->View(), config_.train.shards, &leaves_);
     }
     const RandomKey key =
