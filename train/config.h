@@ -3,9 +3,9 @@
 // other are refused with both keys named. Command line wins over file wins over default, also between keys that exclude each
 // other:
 // `--set train.steps=10` replaces a file's train.epochs.
-// Paths: data.dir in a file is relative to the file's folder; data.cache and train.init_from too; data.train and data.valid to data.dir if
-// given, else to the file's folder; all of them, given by --set, to the working directory; run.dir always to the working
-// directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
+// Paths: data.dir in a file is relative to the file's folder; data.cache and train.init_from too; data.train and data.valid to
+// data.dir if given, else to the file's folder; all of them, given by --set, to the working directory; run.dir always to the
+// working directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
 #ifndef WEFT_TRAIN_CONFIG_H_
 #define WEFT_TRAIN_CONFIG_H_
 
