@@ -22,6 +22,7 @@ struct LabelLine {
   int64_t line = 0;  // from 1
   absl::string_view text;
   absl::string_view label;
+  std::vector<absl::string_view> more_texts = {};  // further source columns
 };
 
 struct LabelLines {
@@ -29,8 +30,9 @@ struct LabelLines {
   ReadReport report;  // `kept` and the empty sides are counted by EncodeLabels
 };
 
-// Splits lines into columns; the views point into `text`. FailedPrecondition for a malformed line: "name:line: ...".
-absl::StatusOr<LabelLines> ParseLabels(absl::string_view text, absl::string_view name);
+// Splits lines into columns, text and class or those that `columns` names; the views point into `text`. FailedPrecondition for
+// a malformed line: "name:line: ...".
+absl::StatusOr<LabelLines> ParseLabels(absl::string_view text, absl::string_view name, const TableColumns& columns = {});
 
 // The class names of a training file, sorted. FailedPrecondition for fewer than two.
 absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelLines& lines, absl::string_view name);

@@ -65,6 +65,10 @@ std::string DescribeUnknown(const Tokenizer* tokenizer, absl::string_view side, 
 
 absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
   auto data = std::make_unique<Dataset>();
+  if (options.kind != "pairs" && !(options.train_targets.empty() && options.valid_targets.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("data.train and data.valid: found several files, allowed one with data.kind = \"", options.kind, "\""));
+  }
   if (options.kind == "text") {
     WEFT_RETURN_IF_ERROR(LoadText(options, data.get()));
   } else if (options.kind == "pairs") {
@@ -80,25 +84,32 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
   return data;
 }
 
-absl::StatusOr<EvaluationData> LoadEvaluationData(const std::string& path, const EvaluationOptions& options) {
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(path, "valid"));
-  const std::string name = FullPath(path);
+absl::StatusOr<EvaluationData> LoadEvaluationData(absl::Span<const std::string> paths, const EvaluationOptions& options) {
+  if (paths.empty() || (paths.size() > 1 && options.kind != DataKind::kPairs)) {
+    return absl::InvalidArgumentError(absl::StrCat("found ", paths.size(), " files of data, allowed one for ",
+                                                   DataKindName(options.kind),
+                                                   "; only pairs may be in several: sources, then targets"));
+  }
   EvaluationData data;
-  data.content_hash = HashPart(text, kHashSeed);
-  data.report = absl::StrCat("eval: ", name, ": ");
+  data.content_hash = kHashSeed;
+  data.report = "eval: ";
   switch (options.kind) {
     case DataKind::kText:
-      WEFT_RETURN_IF_ERROR(EvaluationText(text, name, options, &data));
+      WEFT_RETURN_IF_ERROR(EvaluationText(paths[0], options, &data));
       break;
     case DataKind::kPairs:
-      WEFT_RETURN_IF_ERROR(EvaluationPairs(text, name, options, &data));
+      WEFT_RETURN_IF_ERROR(EvaluationPairs(paths, options, &data));
       break;
     case DataKind::kLabels:
-      WEFT_RETURN_IF_ERROR(EvaluationLabels(text, name, options, &data));
+      WEFT_RETURN_IF_ERROR(EvaluationLabels(paths[0], options, &data));
       break;
   }
   absl::StrAppend(&data.report, DescribeSet(data.examples), "\n");
   return data;
+}
+
+absl::StatusOr<EvaluationData> LoadEvaluationData(const std::string& path, const EvaluationOptions& options) {
+  return LoadEvaluationData(absl::MakeConstSpan(&path, 1), options);
 }
 
 }  // namespace weft

@@ -40,13 +40,10 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
 absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::string_view> vocabulary, NamedLabels train,
                           NamedLabels valid, Dataset* data);
 
-// The examples of `text`, the file `name`; what was read is added to data->report.
-absl::Status EvaluationText(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                            EvaluationData* data);
-absl::Status EvaluationPairs(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                             EvaluationData* data);
-absl::Status EvaluationLabels(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                              EvaluationData* data);
+// The examples of a file, or of several. Each adds the text to data->content_hash and what was read to data->report.
+absl::Status EvaluationText(const std::string& path, const EvaluationOptions& options, EvaluationData* data);
+absl::Status EvaluationPairs(absl::Span<const std::string> paths, const EvaluationOptions& options, EvaluationData* data);
+absl::Status EvaluationLabels(const std::string& path, const EvaluationOptions& options, EvaluationData* data);
 
 // The text of a file named by the key data.`key`, which must be there and not empty.
 absl::StatusOr<std::string> ReadNamed(const std::string& path, absl::string_view key);

@@ -15,6 +15,7 @@ absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::str
   TokenizerOptions tokenizer_options = options.source_tokenizer;
   tokenizer_options.specials = false;
   WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(options.known_source, tokenizer_options, vocabulary, train.name));
+  if (options.columns.source.size() > 1) data->source_tokenizer->ReserveSeparator();
   const auto encode = [&](NamedLabels& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
     WEFT_ASSIGN_OR_RETURN(*set, EncodeLabels(&split.lines, split.name, *data->source_tokenizer, data->class_names, keep));
     const std::string unknown =
@@ -45,24 +46,29 @@ absl::Status LoadLabels(const DataOptions& options, Dataset* data) {
     data->content_hash = HashPart(valid_text, data->content_hash);
     valid_name = FullPath(options.valid);
   }
-  WEFT_ASSIGN_OR_RETURN(LabelLines train, ParseLabels(train_text, train_name));
-  WEFT_ASSIGN_OR_RETURN(LabelLines valid, ParseLabels(valid_text, valid_name));
+  WEFT_ASSIGN_OR_RETURN(LabelLines train, ParseLabels(train_text, train_name, options.columns));
+  WEFT_ASSIGN_OR_RETURN(LabelLines valid, ParseLabels(valid_text, valid_name, options.columns));
   data->class_names = options.known_classes;
   if (data->class_names.empty()) {
     WEFT_ASSIGN_OR_RETURN(data->class_names, CollectClasses(train, train_name));
   }
   std::vector<absl::string_view> vocabulary;
-  for (const LabelLine& line : train.labels) vocabulary.push_back(line.text);
+  for (const LabelLine& line : train.labels) {
+    vocabulary.push_back(line.text);
+    vocabulary.insert(vocabulary.end(), line.more_texts.begin(), line.more_texts.end());
+  }
   return FinishLabels(options, vocabulary, {train_name, std::move(train)}, {valid_name, std::move(valid)}, data);
 }
 
-absl::Status EvaluationLabels(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                              EvaluationData* data) {
+absl::Status EvaluationLabels(const std::string& path, const EvaluationOptions& options, EvaluationData* data) {
   WEFT_CHECK(options.source_tokenizer != nullptr);
-  WEFT_ASSIGN_OR_RETURN(LabelLines lines, ParseLabels(text, name));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(path, "valid"));
+  const std::string name = FullPath(path);
+  data->content_hash = HashPart(text, data->content_hash);
+  WEFT_ASSIGN_OR_RETURN(LabelLines lines, ParseLabels(text, name, options.columns));
   WEFT_ASSIGN_OR_RETURN(data->examples, EncodeLabels(&lines, name, *options.source_tokenizer, options.class_names,
                                                      /*keep_texts=*/true));
-  absl::StrAppend(&data->report, lines.report.ToString(), "; ");
+  absl::StrAppend(&data->report, name, ": ", lines.report.ToString(), "; ");
   return absl::OkStatus();
 }
 

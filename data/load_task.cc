@@ -14,7 +14,10 @@ namespace {
 PairLines AsPairs(const std::vector<TaskExample>& examples) {
   PairLines out;
   for (const TaskExample& example : examples) {
-    out.pairs.push_back({.line = ++out.report.lines, .source = example.source, .target = example.target, .more = {}});
+    PairLine& pair = out.pairs.emplace_back();
+    pair.line = ++out.report.lines;
+    pair.source = example.source;
+    pair.target = example.target;
   }
   return out;
 }

@@ -54,11 +54,13 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   return absl::OkStatus();
 }
 
-absl::Status EvaluationText(absl::string_view text, absl::string_view name, const EvaluationOptions& options,
-                            EvaluationData* data) {
+absl::Status EvaluationText(const std::string& path, const EvaluationOptions& options, EvaluationData* data) {
   WEFT_CHECK(options.target_tokenizer != nullptr);
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(path, "valid"));
+  const std::string name = FullPath(path);
+  data->content_hash = HashPart(text, data->content_hash);
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*options.target_tokenizer, text, name));
-  absl::StrAppend(&data->report, stream.size(), " tokens; ");
+  absl::StrAppend(&data->report, name, ": ", stream.size(), " tokens; ");
   WEFT_ASSIGN_OR_RETURN(data->examples, ValidationWindows(std::move(stream), options.window, name));
   return absl::OkStatus();
 }

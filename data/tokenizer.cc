@@ -53,6 +53,7 @@ SerializedTokenizer Tokenizer::Serialize() const {
 
 uint64_t Tokenizer::Fingerprint() const {
   uint64_t hash = HashBytes(absl::StrCat(kind(), " ", specials_, " ", unknown_, " ", symbol_count_));
+  if (separator_) hash = HashBytes("<sep>", hash);
   for (int32_t id = 0; id < symbol_count_; ++id) {
     const std::string symbol = Symbol(id);
     // The length keeps {"ab", "c"} and {"a", "bc"} apart.
@@ -88,7 +89,7 @@ absl::Status Tokenizer::UnknownSymbol(absl::string_view text, int64_t offset) co
 std::string Tokenizer::TokenText(int32_t id) const {
   WEFT_CHECK(0 <= id && id < size()) << "id " << id << " of a vocabulary of " << size();
   if (id < symbol_count_) return Symbol(id);
-  return id == bos() ? "<bos>" : id == eos() ? "<eos>" : "<unk>";
+  return id == bos() ? "<bos>" : id == eos() ? "<eos>" : id == unk() ? "<unk>" : "<sep>";
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions& options,

@@ -87,7 +87,7 @@ std::string WordTokenizer::Decode(absl::Span<const int32_t> ids) const {
   bool glue = true;  // no space before the next word
   for (int32_t id : ids) {
     WEFT_CHECK(0 <= id && id < size()) << "id " << id << " of a vocabulary of " << size();
-    if (id == bos() || id == eos()) continue;
+    if (id == bos() || id == eos() || id == sep()) continue;
     const std::string word = TokenText(id);
     const bool newline = word == "\n";
     if (!glue && !newline) text.push_back(' ');

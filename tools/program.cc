@@ -103,7 +103,23 @@ int ProgramMain(int argc, char** argv) {
   EvalFlags eval;
   sub = verb("eval", "Score a model on its validation data, or on a file");
   sub->add_option("RUN", eval.run, kRunHelp)->required();
-  sub->add_option("--data", eval.data, "A file of the same kind as the training data");
+  sub->add_option(
+         "--data", eval.data,
+         "A file of the same kind as the training data; of pairs also FILE FILE...: sources, targets, further references")
+      ->expected(1, -1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option(
+         "--metrics", eval.metrics,
+         "Beside loss, perplexity and accuracy: bleu,chrf,chrf++,wer,cer,exact_match,per of pairs, bits_per_byte of text")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(EvaluationMetrics()));
+  sub->add_option("--output", eval.output, "Write the answers to this file, line i for line i of the sources");
+  sub->add_option("--tokenize", eval.tokenize, "Tokens of BLEU: 13a, intl, char, none (default: the run's valid.bleu)");
+  sub->add_option("--smooth", eval.smooth, "Orders of BLEU without a match: exp, floor, add-k, none (default: the run's)");
+  sub->add_flag("--lowercase", eval.lowercase, "Ignore case in bleu, chrf, chrf++, wer and cer");
   sub->add_option("--beam", eval.beam, "Answer with a beam of this width; 1: greedy (default: the run's valid.beam)")
       ->check(CLI::Range(int64_t{1}, kMaxBeam));
   sub->add_option("--length-penalty", eval.length_penalty,

@@ -22,12 +22,18 @@ absl::Status RunTrain(const TrainFlags& flags, int* signal);
 
 struct EvalFlags {
   std::string run;
-  std::string data;             // empty: the run's own validation data
-  std::optional<int64_t> beam;  // not given: as in the run's [valid]
+  std::vector<std::string> data;     // empty: the run's own validation data
+  std::vector<std::string> metrics;  // empty: those of the kind of data, and those on text in the run's [valid]
+  std::string output;                // file for the answers, a line each; empty: none
+  std::optional<int64_t> beam;       // not given: as in the run's [valid], and so the next four
   std::optional<double> length_penalty;
+  std::optional<std::string> tokenize, smooth;
+  bool lowercase = false;
   bool json = false;
 };
 absl::Status RunEval(const EvalFlags& flags);
+// What `metrics` may name.
+std::vector<std::string> EvaluationMetrics();
 
 struct GenerateFlags {
   std::string run;

@@ -46,6 +46,18 @@ OptionValue WriteTokenizer(const DataConfig& data, DataKind kind) {
   return {both.entries(), ""};
 }
 
+OptionValue WriteColumns(const TableColumns& columns) {
+  const auto write = [](const std::vector<int64_t>& numbers) {
+    if (numbers.size() == 1) return OptionValue{numbers[0], ""};
+    OptionValue::List list;
+    for (const int64_t number : numbers) list.push_back({number, ""});
+    return OptionValue{std::move(list), ""};
+  };
+  Options options({{"source", write(columns.source)}, {"target", {columns.target, ""}}});
+  if (!columns.references.empty()) options.Set("references", write(columns.references));
+  return {options.entries(), ""};
+}
+
 Options WriteData(const Config& config) {
   const DataConfig& data = config.data;
   const bool text = data.kind == "text", task = data.kind == "task";
@@ -58,6 +70,9 @@ Options WriteData(const Config& config) {
   RemoveIf(!text, "window", &options);
   RemoveIf(!task || data.train_size == 0, "train_size", &options);
   RemoveIf(!task || data.valid_size == 0, "valid_size", &options);
+  RemoveIf(data.max_source_length == 0, "max_source_length", &options);
+  RemoveIf(data.max_target_length == 0, "max_target_length", &options);
+  if (data.columns.named) options.Set("columns", WriteColumns(data.columns));
   const bool has_tokenizer = !data.source_tokenizer.kind.empty() || !data.target_tokenizer.kind.empty();
   if (has_tokenizer) options.Set("tokenizer", WriteTokenizer(data, DataKindOf(config)));
   return options;
@@ -117,6 +132,14 @@ Options ConfigOptions(const Config& config) {
   Options valid = Write(config.valid);
   RemoveIf(config.valid.beam == 1, "beam", &valid);
   RemoveIf(config.valid.beam == 1, "length_penalty", &valid);
+  RemoveIf(!config.valid.lowercase, "lowercase", &valid);
+  const ValidConfig usual;
+  if (config.valid.bleu_tokenize != usual.bleu_tokenize || config.valid.bleu_smooth != usual.bleu_smooth) {
+    OptionsWriter bleu;
+    ValidConfig copy = config.valid;
+    copy.BleuFields(bleu);
+    valid.Set("bleu", {bleu.options.entries(), ""});
+  }
   add("valid", valid);
   Options checkpoint = Write(config.checkpoint);
   RemoveIf(config.checkpoint.minutes == 0, "minutes", &checkpoint);
@@ -133,13 +156,17 @@ void DataConfig::Fields(FieldVisitor& v) {
   v.Choice("kind", kind, {"pairs", "text", "labels", "task"}, "form of the data files, or a rule-made task");
   v.Visit("task", task, "name of the rule-made task");
   v.Visit("dir", dir, "folder of train and valid");
-  v.Visit("train", train, "file to train on");
-  v.Visit("valid", valid, "file to validate on");
+  v.OneOrMore("train", train, "file to train on; pairs may be in two, sources and targets, line for line");
+  v.OneOrMore("valid", valid, "file to validate on; pairs may be in two or more: sources, targets, further references");
   v.Visit("valid_fraction", valid_fraction, {.min = 0, .max = 1, .max_open = true},
           "text: last part of train that is kept for validation");
   v.Visit("window", window, {.min = 1, .max = kMaxCount}, "text: tokens of one training example");
   v.Visit("train_size", train_size, {.min = 1, .max = kMaxCount}, "task: examples to train on");
   v.Visit("valid_size", valid_size, {.min = 1, .max = kMaxCount}, "task: held-out examples");
+  v.Visit("max_source_length", max_source_length, {.min = 1, .max = kMaxCount},
+          "pairs: longest source to train on, in tokens; longer pairs are left out");
+  v.Visit("max_target_length", max_target_length, {.min = 1, .max = kMaxCount},
+          "pairs: longest target to train on, in tokens without <eos>; longer pairs are left out");
 }
 
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
@@ -212,12 +239,19 @@ void ValidConfig::Fields(FieldVisitor& v) {
   v.Visit("every", every, {.min = 0, .max = kMaxSteps},
           "steps between validations, 0 = after each epoch with train.epochs, and at the end");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a validation batch; changes no result");
-  v.Visit("metrics", metrics, "loss, accuracy, and for pairs by decoding: exact_match, per");
+  v.Visit("metrics", metrics,
+          "loss, accuracy; text: bits_per_byte; pairs, by decoding: exact_match, per, bleu, chrf, chrf++, wer, cer");
   v.Choice("best", best, MetricNames(), "the metric that decides best and patience");
   v.Visit("patience", patience, {.min = 0, .max = kMaxCount}, "stop after so many validations without a new best, 0 = never");
   v.Visit("beam", beam, {.min = 1, .max = kMaxBeam}, "width of the beam that finds the answers for metrics, 1 = greedy");
   v.Visit("length_penalty", length_penalty, {.min = 0, .max = kMaxLengthPenalty},
           "with a beam: answers are ranked by log-probability / length^length_penalty");
+  v.Visit("lowercase", lowercase, "bleu, chrf, chrf++, wer, cer: ignore case");
+}
+
+void ValidConfig::BleuFields(FieldVisitor& v) {
+  v.Choice("tokenize", bleu_tokenize, {"13a", "intl", "char", "none"}, "what a word is to BLEU");
+  v.Choice("smooth", bleu_smooth, {"exp", "floor", "add-k", "none"}, "n-gram orders without a match");
 }
 
 void CheckpointConfig::Fields(FieldVisitor& v) {
@@ -228,7 +262,8 @@ void CheckpointConfig::Fields(FieldVisitor& v) {
 }
 
 absl::Span<const absl::string_view> MetricNames() {
-  static constexpr absl::string_view kNames[] = {"loss", "accuracy", "exact_match", "per"};
+  static constexpr absl::string_view kNames[] = {"loss", "accuracy", "exact_match", "per", "bleu",
+                                                 "chrf", "chrf++",   "wer",         "cer", "bits_per_byte"};
   return kNames;
 }
 
@@ -270,8 +305,16 @@ DataOptions ToDataOptions(const Config& config) {
   DataOptions options;
   options.kind = data.kind;
   options.task = data.task;
-  options.train = data.train;
-  options.valid = data.valid;
+  const auto split = [](const std::vector<std::string>& files, std::string* first, std::vector<std::string>* targets) {
+    if (files.empty()) return;
+    *first = files[0];
+    targets->assign(files.begin() + 1, files.end());
+  };
+  split(data.train, &options.train, &options.train_targets);
+  split(data.valid, &options.valid, &options.valid_targets);
+  options.columns = data.columns;
+  options.max_source_length = data.max_source_length;
+  options.max_target_length = data.max_target_length;
   options.valid_fraction = data.valid_fraction;
   options.window = data.window;
   options.source_tokenizer = data.source_tokenizer;
@@ -283,12 +326,25 @@ DataOptions ToDataOptions(const Config& config) {
   return options;
 }
 
+TextMetricOptions ToTextMetricOptions(const ValidConfig& valid) {
+  // A loaded config has none but known names.
+  return {.tokenizer = ParseScoreTokenizer(valid.bleu_tokenize).value(),
+          .smoothing = ParseBleuSmoothing(valid.bleu_smooth).value(),
+          .lowercase = valid.lowercase};
+}
+
 std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig() {
   std::vector<std::pair<std::string, std::vector<FieldDescription>>> sections;
   ForEachSection([&](absl::string_view name, auto section) {
     FieldDescriber describer;
     section.Fields(describer);
+    if (name == "valid") {
+      describer.fields.push_back({"bleu", "table", "{ tokenize = \"13a\", smooth = \"exp\" }",
+                                  "tokenize: 13a, intl, char, none; smooth: exp, floor, add-k, none", kBleuDoc});
+    }
     if (name == "data") {
+      describer.fields.push_back({"columns", "table", "{ source = 1, target = 2 }",
+                                  "{ source = [1, 3], target = 2, references = [4] }, the last optional", kColumnsDoc});
       describer.fields.push_back({"tokenizer", "table", "{ kind = \"char\" }",
                                   "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
                                   kTokenizerDoc});

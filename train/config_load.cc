@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -91,6 +92,7 @@ class Loader {
   void CheckData(Section& data) {
     DataConfig& c = config_.data;
     const OptionValue* tokenizer = data.reader().Take("tokenizer");
+    const OptionValue* columns = data.reader().Take("columns");
     if (!data.Has("kind")) data.Error("kind", "missing; allowed \"pairs\", \"text\", \"labels\", \"task\"");
     kind_known_ = data.Was("kind", c.kind);
     if (!kind_known_) return;  // the rules below would speak of a kind that nobody chose
@@ -125,6 +127,8 @@ class Loader {
       for (const char* key : {"window", "valid_fraction"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
     }
     if (!task) ResolveDataPaths(data);
+    if (kind_known_) CheckPairKeys(data);
+    if (columns != nullptr) ReadColumns(data, *columns);
     if (kind_known_) ReadTokenizer(data, tokenizer);
   }
 
@@ -135,8 +139,42 @@ class Loader {
     c.dir.clear();
     if (c.train.empty() && (source_.needs_data_files || data.Has("train")))
       data.Error("train", "missing; give the file to train on");
-    if (!c.train.empty()) c.train = Resolve(data, "train", c.train, data.FromCommandLine("train") ? fs::path() : base);
-    if (!c.valid.empty()) c.valid = Resolve(data, "valid", c.valid, data.FromCommandLine("valid") ? fs::path() : base);
+    ResolveFiles(data, "train", base, &c.train);
+    ResolveFiles(data, "valid", base, &c.valid);
+    const auto fit = [&](const char* key, size_t files, size_t most, absl::string_view allowed) {
+      if (files <= most) return;
+      data.Error(key, absl::StrCat("found ", files, " files, allowed ", allowed, " with data.kind = \"", c.kind, "\""));
+    };
+    const bool pairs = c.kind == "pairs";
+    fit("train", c.train.size(), pairs ? 2 : 1, pairs ? "one, or two (sources and targets)" : "one");
+    if (!pairs) fit("valid", c.valid.size(), 1, "one");
+  }
+
+  void ResolveFiles(Section& data, const char* key, const fs::path& base, std::vector<std::string>* files) {
+    for (std::string& file : *files) {
+      if (file.empty()) return data.Error(key, "found \"\" in a list of files, allowed their names");
+      file = Resolve(data, key, file, data.FromCommandLine(key) ? fs::path() : base);
+      if (file.empty()) return files->clear();  // said already
+    }
+  }
+
+  // Keys that pairs alone have.
+  void CheckPairKeys(Section& data) {
+    if (DataKindOf(config_) == DataKind::kPairs) return;
+    for (const char* key : {"max_source_length", "max_target_length"}) {
+      data.Meaningless(key, "kind", config_.data.kind, "pairs");
+    }
+  }
+
+  void ReadColumns(Section& data, const OptionValue& value) {
+    DataConfig& c = config_.data;
+    if (c.kind != "pairs" && c.kind != "labels") {
+      data.Meaningless("columns", "kind", c.kind, "\"pairs\" and \"labels\"");
+    } else if (c.train.size() > 1 || c.valid.size() > 1) {
+      data.Error("columns", "names columns of tab-separated files, but data.train or data.valid has a file for each side");
+    } else {
+      Add(weft::ReadColumns(value, c.kind, &c.columns));
+    }
   }
 
   void ReadTokenizer(Section& data, const OptionValue* value) {
@@ -297,22 +335,9 @@ class Loader {
     ValidConfig& c = config_.valid;
     const DataConfig& data = config_.data;
     const DataKind kind = DataKindOf(config_);
-    const std::vector<std::string> names(MetricNames().begin(), MetricNames().end());
-    const auto needs_pairs = [](absl::string_view metric) { return metric == "exact_match" || metric == "per"; };
-    for (int64_t i = 0; i < static_cast<int64_t>(c.metrics.size()); ++i) {
-      const std::string& metric = c.metrics[i];
-      if (std::find(names.begin(), names.end(), metric) == names.end()) {
-        const std::string nearest = Nearest(metric, names);
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\", allowed ", absl::StrJoin(names, ", "),
-                                            nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")));
-      } else if (kind_known_ && needs_pairs(metric) && kind != DataKind::kPairs) {
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\", which compares generated answers: data.kind = \"",
-                                            data.kind, "\" has none, allowed loss, accuracy"));
-      }
-      if (std::find(c.metrics.begin(), c.metrics.begin() + i, metric) != c.metrics.begin() + i) {
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\" twice"));
-      }
-    }
+    const std::optional<DataKind> known = kind_known_ ? std::optional(kind) : std::nullopt;
+    CheckMetricNames(c.metrics, known, data.kind, &valid);
+    Add(ReadTextMetrics(&valid, &c));
     if (c.best != "loss" && std::find(c.metrics.begin(), c.metrics.end(), c.best) == c.metrics.end()) {
       valid.Error("best", absl::StrCat("found \"", c.best, "\", which is not in valid.metrics = [",
                                        absl::StrJoin(c.metrics, ", "), "]"));

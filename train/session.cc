@@ -104,6 +104,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   WEFT_ASSIGN_OR_RETURN(session->config, ParseConfig(text, {}, CheckModelTable));
   WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.source_tokenizer, &session->source_tokenizer));
   WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.target_tokenizer, &session->target_tokenizer));
+  if (session->config.data.columns.source.size() > 1) {
+    const bool shared = session->config.data.shared_tokenizer;
+    if (session->source_tokenizer != nullptr) session->source_tokenizer->ReserveSeparator();
+    if (session->target_tokenizer != nullptr && shared) session->target_tokenizer->ReserveSeparator();
+  }
   session->class_names = meta.class_names;
   // A foreign file could lack a tokenizer that its kind of data needs.
   const DataKind kind = session->kind();
@@ -131,6 +136,7 @@ EvaluationOptions Session::evaluation_options() const {
   options.target_tokenizer = target_tokenizer.get();
   options.class_names = class_names;
   options.window = config.data.window;
+  options.columns = config.data.columns;
   return options;
 }
 

@@ -106,9 +106,9 @@ class Run {
                           CompareForResume(CanonicalConfig(saved), CanonicalConfig(config_)));
     for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));
     if (meta.data_hash != job_->data->content_hash) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
-                          job_->data->content_hash, config_.data.train, config_.data.valid));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
+          job_->data->content_hash, absl::StrJoin(config_.data.train, " "), absl::StrJoin(config_.data.valid, " ")));
     }
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, job_->session->parameters.get()));
     WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, &*job_->optimizer));
@@ -309,9 +309,12 @@ class Run {
   // where there is one.
   absl::Status Validate() {
     if (job_->average.has_value()) job_->average->Swap(job_->session->parameters.get());
-    absl::StatusOr<Evaluation> validation =
-        Evaluate(*job_->session->model, *job_->session->parameters, job_->data->valid, config_.valid.metrics,
-                 config_.valid.batch_size, &*job_->runner, {config_.valid.beam, config_.valid.length_penalty});
+    absl::StatusOr<Evaluation> validation = Evaluate(*job_->session->model, *job_->session->parameters, job_->data->valid,
+                                                     config_.valid.metrics, config_.valid.batch_size, &*job_->runner,
+                                                     {.beam = config_.valid.beam,
+                                                      .length_penalty = config_.valid.length_penalty,
+                                                      .target_tokenizer = job_->session->target_tokenizer.get(),
+                                                      .text = ToTextMetricOptions(config_.valid)});
     if (job_->average.has_value()) job_->average->Swap(job_->session->parameters.get());
     WEFT_ASSIGN_OR_RETURN(result_.validation, std::move(validation));
     result_.has_validation = true;

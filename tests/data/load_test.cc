@@ -4,8 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
 #include "data/tasks/task.h"
+#include "data/text_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/data/temp_file.h"
@@ -222,6 +224,84 @@ TEST(LoadTest, EvaluationOfTextAndLabels) {
   const auto labelled = LoadEvaluationData(labels.path(), options);
   ASSERT_TRUE(labelled.ok()) << labelled.status();
   EXPECT_EQ(labelled->examples.Class(0), 1);
+}
+
+TEST(LoadTest, PairsInTwoFilesAreThoseOfOne) {
+  const TempFile table("t.tsv", "ab\tX Y\nba\tY\n"), more("v.tsv", "bb\tX\tY Y\n");
+  // CRLF, a byte-order mark and a missing newline at the end change nothing.
+  const TempFile source("t.en",
+                        "\xEF\xBB\xBF"
+                        "ab\r\nba\r\n"),
+      target("t.de", "X Y\nY");
+  const TempFile valid_source("v.en", "bb\n"), valid_target("v.de", "X"), valid_more("v.de2", "Y Y\n");
+  const TokenizerOptions words{.kind = "word"};
+  const auto one = Load({.kind = "pairs", .train = table.path(), .valid = more.path(), .target_tokenizer = words});
+  const auto two = Load({.kind = "pairs",
+                         .train = source.path(),
+                         .valid = valid_source.path(),
+                         .train_targets = {target.path()},
+                         .valid_targets = {valid_target.path(), valid_more.path()},
+                         .target_tokenizer = words});
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  EXPECT_EQ(one->source_tokenizer->Fingerprint(), two->source_tokenizer->Fingerprint());
+  EXPECT_EQ(one->target_tokenizer->Fingerprint(), two->target_tokenizer->Fingerprint());
+  for (int64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(one->train.Source(i), two->train.Source(i));
+    EXPECT_EQ(one->train.Target(i), two->train.Target(i));
+  }
+  EXPECT_EQ(two->valid.reference_count(0), 2);
+  EXPECT_EQ(two->valid.ReferenceText(0, 1), one->valid.ReferenceText(0, 1));
+  EXPECT_THAT(two->report,
+              HasSubstr(absl::StrCat(FullPath(source.path()), " and ", FullPath(target.path()), ": 2 lines, 2 kept")));
+}
+
+TEST(LoadTest, TheHashOfTwoFilesIsThatOfBothTexts) {
+  const TempFile source("s", "ab\nba\n"), target("t", "x\ny\n"), other("o", "y\nx\n");
+  const auto hash = [&](const TempFile& file) {
+    return Load({.kind = "pairs", .train = source.path(), .train_targets = {file.path()}})->content_hash;
+  };
+  EXPECT_EQ(hash(target), hash(target));
+  EXPECT_NE(hash(target), hash(other));
+}
+
+TEST(LoadTest, LimitsLeaveOutTrainingPairsOnly) {
+  const TempFile train("t", "ab\tab\nabab\ta\nb\tb\n"), valid("v", "abab\tabab\n");
+  const auto data = Load({.kind = "pairs", .train = train.path(), .valid = valid.path(), .max_source_length = 3});
+  ASSERT_NE(data, nullptr);
+  EXPECT_EQ(data->train.size(), 2);
+  EXPECT_EQ(data->valid.size(), 1);
+  EXPECT_THAT(data->report, HasSubstr("left out 1 longer"));
+  EXPECT_THAT(std::string(LoadData({.kind = "pairs", .train = valid.path(), .max_target_length = 3}).status().message()),
+              HasSubstr("has no pairs (1 line, 0 kept, left out 1 longer"));
+}
+
+TEST(LoadTest, SeveralColumnsReserveASeparator) {
+  const TempFile train("t", "ab\tx\tb\nba\ty\ta\n");
+  for (const bool shared : {false, true}) {
+    const auto data = Load({.kind = "pairs",
+                            .train = train.path(),
+                            .columns = {.source = {1, 3}, .target = 2, .named = true},
+                            .shared_tokenizer = shared});
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(data->source_tokenizer->sep(), data->source_tokenizer->size() - 1);
+    EXPECT_EQ(data->target_tokenizer->sep() >= 0, shared);
+    EXPECT_EQ(data->source_tokenizer->size() == data->target_tokenizer->size(), shared);
+    EXPECT_EQ(data->train.Source(0)[2], data->source_tokenizer->sep());
+  }
+}
+
+TEST(LoadTest, OnlyPairsMayBeInSeveralFiles) {
+  const TempFile file("t", "abc");
+  const auto model = Load({.kind = "text", .train = file.path(), .window = 2});
+  ASSERT_NE(model, nullptr);
+  EvaluationOptions options;
+  options.target_tokenizer = model->target_tokenizer.get();
+  options.window = 2;
+  const std::vector<std::string> paths = {file.path(), file.path()};
+  EXPECT_EQ(LoadEvaluationData(paths, options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadData({.kind = "text", .train = file.path(), .train_targets = {file.path()}, .window = 2}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

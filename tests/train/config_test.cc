@@ -55,6 +55,11 @@ TEST(ConfigTest, PrintedConfigLoadsToItself) {
                                  LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
                                  LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
                                  LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
+                                 LoadGood({"data.train=[\"a.en\", \"a.de\"]", "data.valid=[\"b\", \"c\", \"d\"]",
+                                           "data.max_source_length=9", "data.max_target_length=8"}),
+                                 LoadGood({"data.columns={ source = [1, 3], target = 2, references = 5 }",
+                                           "valid.metrics=[\"loss\", \"bleu\", \"chrf++\"]", "valid.best=chrf++",
+                                           "valid.lowercase=true", "valid.bleu={ tokenize = \"intl\" }"}),
                                  LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
   const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
   configs.push_back(*Load(task));
@@ -304,21 +309,79 @@ TEST(ConfigTest, TasksNeedNoFiles) {
       ElementsAre(HasSubstr("model.family: found \"encoder_decoder\", but data.task = \"brackets\" needs \"encoder\"")));
 }
 
+TEST(ConfigTest, PairsMayBeInTwoFilesAndMoreForValidation) {
+  const std::string here = fs::current_path().string();
+  const Config config = LoadGood({"data.train=[\"a.en\", \"/x/a.de\"]", "data.valid=[\"v.en\", \"v.de\", \"v.de2\"]"});
+  EXPECT_THAT(config.data.train, ElementsAre(here + "/a.en", "/x/a.de"));
+  const DataOptions data = ToDataOptions(config);
+  EXPECT_EQ(data.train, here + "/a.en");
+  EXPECT_THAT(data.train_targets, ElementsAre("/x/a.de"));
+  EXPECT_EQ(data.valid, here + "/v.en");
+  EXPECT_THAT(data.valid_targets, ElementsAre(here + "/v.de", here + "/v.de2"));
+  EXPECT_EQ(CanonicalConfig(config), CanonicalConfig(LoadGood()));  // where the data lie decides no number
+  EXPECT_THAT(ErrorsWithSet({"data.train=[\"a\", \"b\", \"c\"]"}),
+              ElementsAre(HasSubstr("found 3 files, allowed one, or two")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[\"a\", \"\"]"}), ElementsAre(HasSubstr("--set data.train: found \"\" in a list")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[]"}), ElementsAre(HasSubstr("data.train: missing")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[1]"}), testing::Contains(HasSubstr("allowed a string or a list of strings")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.train=[\"a\", \"b\"]"})),
+              ElementsAre(HasSubstr("found 2 files, allowed one with data.kind = \"text\"")));
+}
+
+TEST(ConfigTest, ColumnsAreNumbersThatDiffer) {
+  const Config config = LoadGood({"data.columns={ source = [3, 1], target = 2 }"});
+  EXPECT_TRUE(config.data.columns.named);
+  EXPECT_THAT(config.data.columns.source, ElementsAre(3, 1));
+  EXPECT_NE(CanonicalConfig(config), CanonicalConfig(LoadGood()));
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{ source = 1 }", "data.columns.target: missing"},
+      {"{ source = 0, target = 2 }", "data.columns.source: found 0 (an integer), allowed a column in [1, 1000]"},
+      {"{ source = [1, \"b\"], target = 2 }", "data.columns.source: found "},
+      {"{ source = [1, 2], target = 2 }", "found column 2 twice"},
+      {"{ source = 1, target = [2, 3] }", "found 2 columns, allowed one"},
+      {"{ source = 1, target = 2, label = 3 }", "data.columns.label: unknown key"},
+      {"[1, 2]", "allowed a table like"},
+  };
+  for (const auto& [value, message] : cases) {
+    EXPECT_THAT(ErrorsWithSet({"data.columns=" + value}), ElementsAre(HasSubstr(message))) << value;
+  }
+  EXPECT_THAT(ErrorsWithSet({"data.columns={ source = 1, target = 2 }", "data.train=[\"a\", \"b\"]"}),
+              ElementsAre(HasSubstr("has a file for each side")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.columns={ source = 1, target = 2 }"})),
+              ElementsAre(HasSubstr("data.columns: has no meaning with data.kind = \"text\"")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.max_source_length=3"})),
+              ElementsAre(HasSubstr("data.max_source_length: has no meaning with data.kind = \"text\", only with pairs")));
+}
+
+TEST(ConfigTest, MetricsOnTextHaveTheirKeys) {
+  const Config config = LoadGood({"valid.metrics=[\"bleu\", \"wer\"]", "valid.best=bleu", "valid.bleu={ smooth = \"none\" }"});
+  EXPECT_EQ(ToTextMetricOptions(config.valid).smoothing, BleuSmoothing::kNone);
+  EXPECT_EQ(ToTextMetricOptions(config.valid).tokenizer, ScoreTokenizer::k13a);
+  EXPECT_THAT(ErrorsWithSet({"valid.lowercase=true"}), ElementsAre(HasSubstr("has no meaning without bleu, chrf")));
+  EXPECT_THAT(ErrorsWithSet({"valid.bleu={ smooth = \"none\" }"}), ElementsAre(HasSubstr("has no meaning without bleu in")));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"bleu\"]", "valid.bleu={ tokenize = \"13b\" }"}),
+              testing::Contains(HasSubstr("allowed \"13a\"")));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"bits_per_byte\"]"}),
+              testing::Contains(HasSubstr("which only data.kind = \"text\"")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.metrics=[\"bleu\"]"})),
+              ElementsAre(HasSubstr("has none, allowed loss, accuracy, bits_per_byte")));
+}
+
 TEST(ConfigTest, PathsAreRelativeToTheirStatedFolder) {
   const std::string here = fs::current_path().string();
   const Config file = LoadGood();
-  EXPECT_EQ(file.data.train, "/cfg/g2p/train.tsv");
-  EXPECT_EQ(file.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_THAT(file.data.train, ElementsAre("/cfg/g2p/train.tsv"));
+  EXPECT_THAT(file.data.valid, ElementsAre("/cfg/g2p/valid.tsv"));
   EXPECT_EQ(file.run.dir, here + "/runs/g2p");
   const Config set = LoadGood({"data.train=t.tsv", "run.dir=r"});
-  EXPECT_EQ(set.data.train, here + "/t.tsv");
-  EXPECT_EQ(set.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_THAT(set.data.train, ElementsAre(here + "/t.tsv"));
+  EXPECT_THAT(set.data.valid, ElementsAre("/cfg/g2p/valid.tsv"));
   EXPECT_EQ(set.run.dir, here + "/r");
-  EXPECT_EQ(LoadGood({"data.dir=d"}).data.train, here + "/d/train.tsv");
-  EXPECT_EQ(LoadGood({"data.dir=/d/../e"}).data.train, "/e/train.tsv");
-  EXPECT_EQ(LoadGood({"data.train=~/x"}).data.train, here + "/~/x");
-  EXPECT_EQ(LoadGood({"data.valid="}).data.valid, "");
-  EXPECT_EQ(LoadTextConfig({}).data.train, "/cfg/a.txt");
+  EXPECT_THAT(LoadGood({"data.dir=d"}).data.train, ElementsAre(here + "/d/train.tsv"));
+  EXPECT_THAT(LoadGood({"data.dir=/d/../e"}).data.train, ElementsAre("/e/train.tsv"));
+  EXPECT_THAT(LoadGood({"data.train=~/x"}).data.train, ElementsAre(here + "/~/x"));
+  EXPECT_THAT(LoadGood({"data.valid="}).data.valid, testing::IsEmpty());
+  EXPECT_THAT(LoadTextConfig({}).data.train, ElementsAre("/cfg/a.txt"));
   EXPECT_EQ(LoadTextConfig({}).run.dir, here + "/runs/x");
   EXPECT_THAT(ErrorsWithSet({"run.dir="}), ElementsAre(HasSubstr("allowed a folder")));
   EXPECT_THAT(ErrorsWithSet({"data.train=\"a\\u0000b\""}), ElementsAre(HasSubstr("a character of code 0")));
@@ -333,13 +396,13 @@ TEST(ConfigTest, FoldersWithOddNamesAndLinksWork) {
   const std::vector<std::string> overrides = {"model.family=decoder"};
   const absl::StatusOr<Config> config = LoadConfig((folder / "deep" / "my job.toml").string(), overrides, CheckModel);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->data.train, (folder / "a b#.txt").string());
+  EXPECT_THAT(config->data.train, ElementsAre((folder / "a b#.txt").string()));
   EXPECT_EQ(fs::path(config->run.dir).filename(), "my job");
   // Behind a link, "link/.." is the parent of the link's target, and must not be shortened away.
   fs::create_directory_symlink(folder / "deep", base / "elsewhere" / "link");
   const absl::StatusOr<Config> linked = LoadConfig((base / "elsewhere/link/my job.toml").string(), overrides, CheckModel);
   ASSERT_TRUE(linked.ok()) << linked.status();
-  EXPECT_EQ(fs::weakly_canonical(linked->data.train), fs::weakly_canonical(folder / "a b#.txt"));
+  EXPECT_EQ(fs::weakly_canonical(linked->data.train.at(0)), fs::weakly_canonical(folder / "a b#.txt"));
   fs::remove_all(base);
 }
 
