@@ -115,27 +115,30 @@ void Batcher::Next(Batch* batch) {
   if (kind == DataKind::kLabels) batch->classes.reserve(max_sequences_);
 
   const int64_t count = Take(position_, &batch->sequence_ids);
+  const ExampleSampler& sampler = examples_->sampler();
+  const RandomKey key = RandomKey{options_.seed}.Fold("subword").Fold(static_cast<uint64_t>(position_.epoch));
   for (int64_t example : batch->sequence_ids) {
     if (kind == DataKind::kText) {
       const absl::Span<const int32_t> window = examples_->Window(example);
       Append(window.subspan(0, window.size() - 1), &batch->target_ids);
       Append(window.subspan(1), &batch->target_labels);
     } else {
-      Append(examples_->Source(example), &batch->source_ids);
-      batch->source_lengths.push_back(examples_->SourceLength(example));
+      const absl::Span<const int32_t> source =
+          sampler.Ids(ExampleSampler::kSource, example, key, examples_->Source(example), &drawn_);
+      Append(source, &batch->source_ids);
+      batch->source_lengths.push_back(static_cast<int64_t>(source.size()));
     }
     if (kind == DataKind::kPairs) {
-      const absl::Span<const int32_t> target = examples_->Target(example);
+      const absl::Span<const int32_t> target =
+          sampler.Ids(ExampleSampler::kTarget, example, key, examples_->Target(example), &drawn_);
       batch->target_ids.push_back(examples_->bos());
       Append(target, &batch->target_ids);
       Append(target, &batch->target_labels);
       batch->target_labels.push_back(examples_->eos());
+      batch->target_lengths.push_back(static_cast<int64_t>(target.size()) + 1);
     }
-    if (kind == DataKind::kLabels) {
-      batch->classes.push_back(examples_->Class(example));
-    } else {
-      batch->target_lengths.push_back(examples_->TargetLength(example));
-    }
+    if (kind == DataKind::kText) batch->target_lengths.push_back(examples_->TargetLength(example));
+    if (kind == DataKind::kLabels) batch->classes.push_back(examples_->Class(example));
   }
   position_.sequence += count;
   if (position_.sequence == examples_->size()) position_ = {position_.epoch + 1, 0};

@@ -2,6 +2,7 @@
 // The order of epoch e is a keyed permutation of (seed, e), computed on the fly and never stored, so the place in the data is
 // {epoch, sequence} and nothing else: a batcher set to the position of another one continues with the same batches, also in
 // the middle of an epoch. A batch never crosses the end of an epoch; the last one may be smaller.
+// With subword sampling the ids of a training example are drawn when its batch is filled; its plain length composes batches.
 // A Batcher reads its ExampleSet, which must outlive it. Not thread-safe; Next allocates only while the Batch is new.
 #ifndef WEFT_DATA_BATCHER_H_
 #define WEFT_DATA_BATCHER_H_
@@ -99,6 +100,7 @@ class Batcher {
   const ExampleSet* examples_;
   BatcherOptions options_;
   Position position_;
+  std::vector<int32_t> drawn_;  // an encoding of subword sampling
   // Bounds of one batch: sequences, source ids, target ids.
   int64_t max_sequences_ = 0;
   int64_t max_source_ = 0;

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "data/example_sampler.h"
 
 namespace weft {
 
@@ -103,6 +105,12 @@ class ExampleSet {
   void AddLabel(absl::Span<const int32_t> source, int32_t class_id);
   void AddLabel(absl::Span<const int32_t> source, int32_t class_id, absl::string_view source_text);
 
+  // Subword sampling, of training sets. With a sampler that is on, Sample follows each AddPair and AddLabel.
+  void SetSampler(ExampleSampler sampler) { sampler_ = std::move(sampler); }
+  void Sample(absl::string_view source_text, absl::string_view target_text) { sampler_.Add(source_text, target_text); }
+  const ExampleSampler& sampler() const { return sampler_; }
+  ExampleSampler& sampler() { return sampler_; }
+
  private:
   DataKind kind_ = DataKind::kText;
   int64_t size_ = 0;
@@ -120,6 +128,7 @@ class ExampleSet {
   std::vector<int64_t> reference_starts_ = {0};
   std::vector<std::string> reference_texts_;
   std::vector<std::string> source_texts_;
+  ExampleSampler sampler_;
 };
 
 }  // namespace weft

@@ -1,6 +1,7 @@
 #include "data/label_data.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -43,10 +44,11 @@ absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelLines& lines,
 }
 
 absl::StatusOr<ExampleSet> EncodeLabels(LabelLines* lines, absl::string_view name, const Tokenizer& tokenizer,
-                                        absl::Span<const std::string> class_names, bool keep_texts) {
+                                        absl::Span<const std::string> class_names, bool keep_texts, ExampleSampler sampler) {
   absl::flat_hash_map<absl::string_view, int32_t> class_ids;
   for (size_t i = 0; i < class_names.size(); ++i) class_ids.emplace(class_names[i], static_cast<int32_t>(i));
   ExampleSet set = ExampleSet::Labels();
+  set.SetSampler(std::move(sampler));
   ReadReport& report = lines->report;
   std::vector<int32_t> ids;
   for (const LabelLine& line : lines->labels) {
@@ -64,6 +66,7 @@ absl::StatusOr<ExampleSet> EncodeLabels(LabelLines* lines, absl::string_view nam
       continue;
     }
     ++report.kept;
+    set.Sample(line.text, "");
     if (keep_texts) {
       set.AddLabel(ids, found->second, line.text);
     } else {

@@ -38,7 +38,8 @@ absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelLines& lines,
 // Encodes the lines and completes `lines->report`; `keep_texts` for validation. FailedPrecondition for an unknown symbol or
 // class (with its line), or if nothing is left. REQUIRES: `class_names` sorted or as a task gave them; its order gives the ids.
 absl::StatusOr<ExampleSet> EncodeLabels(LabelLines* lines, absl::string_view name, const Tokenizer& tokenizer,
-                                        absl::Span<const std::string> class_names, bool keep_texts);
+                                        absl::Span<const std::string> class_names, bool keep_texts,
+                                        ExampleSampler sampler = {});
 
 }  // namespace weft
 

@@ -25,18 +25,33 @@ uint64_t HashPart(absl::string_view part, uint64_t hash) {
 
 void Report(Dataset* data, absl::string_view line) { absl::StrAppend(&data->report, line, "\n"); }
 
-// A copy of `known` or, without one, BuildTokenizer; what that says about the text gets the text's name in front.
+// A copy of `known` or, without one, BuildTokenizer; what that says about the text gets the text's name in front. A known one
+// that is not that of the file which the options name is refused.
 TokenizerOr BuildNamed(const Tokenizer* known, const TokenizerOptions& options, absl::Span<const absl::string_view> texts,
-                       absl::string_view name) {
-  if (known != nullptr) return Tokenizer::FromSerialized(known->Serialize());
-  TokenizerOr tokenizer = BuildTokenizer(options, texts);
+                       absl::string_view name, Dataset* data) {
+  if (known != nullptr) {
+    if (!options.file.empty()) {
+      const TokenizerOr named = BuildTokenizer(options, {});
+      // A file that is gone is not needed any more.
+      if (!named.ok() && !absl::IsNotFound(named.status())) return named.status();
+      if (named.ok() && (*named)->Fingerprint() != known->Fingerprint()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat(FullPath(options.file),
+                         ": is not the tokenizer that the checkpoint was trained with: ", DescribeMismatch(**named, *known)));
+      }
+    }
+    return Tokenizer::FromSerialized(known->Serialize());
+  }
+  TokenizerOr tokenizer = BuildTokenizer(options, texts, &data->report);
+  if (!options.file.empty()) return tokenizer;
   if (tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status())) return tokenizer;
   return absl::Status(tokenizer.status().code(), absl::StrCat(name, ": ", tokenizer.status().message()));
 }
 
 std::string DescribeVocabulary(absl::string_view side, const Tokenizer& tokenizer) {
   return absl::StrCat(side, " tokenizer: ", tokenizer.kind(), ", ", tokenizer.size(), " ids",
-                      tokenizer.bos() >= 0 ? " with <bos> and <eos>" : "");
+                      tokenizer.bos() >= 0 ? " with <bos> and <eos>" : "",
+                      absl::StrFormat(", hash %016x", tokenizer.Fingerprint()));
 }
 
 std::string DescribeSet(const ExampleSet& set) {
@@ -89,9 +104,13 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadNamed(options.train, "train"));
   const std::string name = FullPath(options.train);
   TokenizerOptions tokenizer_options = options.target_tokenizer;
+  if (tokenizer_options.sampling.on()) {
+    return absl::InvalidArgumentError(
+        "data.tokenizer.sampling: is for pairs and labels; the windows of a text have one encoding");
+  }
   tokenizer_options.specials = false;
   // The vocabulary is that of the whole file, the part for validation included: both come from one text.
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, tokenizer_options, {text}, name));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, tokenizer_options, {text}, name, data));
   WEFT_ASSIGN_OR_RETURN(std::vector<int32_t> stream, EncodeText(*data->target_tokenizer, text, name));
   const int64_t tokens = static_cast<int64_t>(stream.size());
   WEFT_ASSIGN_OR_RETURN(const int64_t start, ValidationStart(tokens, options.valid_fraction, name));
@@ -150,13 +169,17 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
   source_options.specials = false;
   target_options.specials = true;
   const bool shared = options.shared_tokenizer;
+  if (shared) source_options = target_options;
   WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
-                        BuildNamed(options.known_target, target_options, Column(vocabulary, shared, true), train.name));
+                        BuildNamed(options.known_target, target_options, Column(vocabulary, shared, true), train.name, data));
   const Tokenizer* known_source = shared ? data->target_tokenizer.get() : options.known_source;
   WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
-                        BuildNamed(known_source, source_options, Column(vocabulary, true, false), train.name));
+                        BuildNamed(known_source, source_options, Column(vocabulary, true, false), train.name, data));
+  const ExampleSampler sampler(data->source_tokenizer.get(), source_options.sampling, data->target_tokenizer.get(),
+                               target_options.sampling);
   const auto encode = [&](NamedPairs& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
-    WEFT_ASSIGN_OR_RETURN(*set, EncodePairs(&split.lines, split.name, *data->source_tokenizer, *data->target_tokenizer, keep));
+    WEFT_ASSIGN_OR_RETURN(*set, EncodePairs(&split.lines, split.name, *data->source_tokenizer, *data->target_tokenizer, keep,
+                                            keep ? ExampleSampler() : sampler));
     const std::string unknown =
         DescribeUnknown(data->source_tokenizer.get(), " source", set->size(), [&](int64_t i) { return set->Source(i); }) +
         DescribeUnknown(data->target_tokenizer.get(), " target", set->size(), [&](int64_t i) { return set->Target(i); });
@@ -179,9 +202,12 @@ absl::Status FinishLabels(const DataOptions& options, absl::Span<const absl::str
   data->kind = DataKind::kLabels;
   TokenizerOptions tokenizer_options = options.source_tokenizer;
   tokenizer_options.specials = false;
-  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer, BuildNamed(options.known_source, tokenizer_options, vocabulary, train.name));
+  WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
+                        BuildNamed(options.known_source, tokenizer_options, vocabulary, train.name, data));
+  const ExampleSampler sampler(data->source_tokenizer.get(), tokenizer_options.sampling, nullptr, {});
   const auto encode = [&](NamedLabels& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
-    WEFT_ASSIGN_OR_RETURN(*set, EncodeLabels(&split.lines, split.name, *data->source_tokenizer, data->class_names, keep));
+    WEFT_ASSIGN_OR_RETURN(*set, EncodeLabels(&split.lines, split.name, *data->source_tokenizer, data->class_names, keep,
+                                             keep ? ExampleSampler() : sampler));
     const std::string unknown =
         DescribeUnknown(data->source_tokenizer.get(), "", set->size(), [&](int64_t i) { return set->Source(i); });
     Report(data, absl::StrCat(side, ": ", split.name, ": ", split.lines.report.ToString(), "; ", DescribeSet(*set), unknown));
@@ -277,6 +303,13 @@ absl::Status LoadTask(const DataOptions& options, Dataset* data) {
 }
 
 }  // namespace
+
+bool HasLearnedTokenizer(const DataOptions& options) {
+  for (const TokenizerOptions* side : {&options.source_tokenizer, &options.target_tokenizer}) {
+    if (side->kind == "bpe" || side->kind == "unigram" || !side->file.empty()) return true;
+  }
+  return false;
+}
 
 absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
   auto data = std::make_unique<Dataset>();

@@ -39,6 +39,10 @@ struct DataOptions {
   std::vector<std::string> known_classes = {};
 };
 
+// Whether a tokenizer is learned at some cost (bpe, unigram), or read from a file that may have changed: one that is known
+// already is then better than a new one.
+bool HasLearnedTokenizer(const DataOptions& options);
+
 struct Dataset {
   DataKind kind = DataKind::kText;
   ExampleSet train;

@@ -56,8 +56,9 @@ absl::Status EncodeColumn(const Tokenizer& tokenizer, absl::string_view text, ab
 }
 
 absl::StatusOr<ExampleSet> EncodePairs(PairLines* lines, absl::string_view name, const Tokenizer& source,
-                                       const Tokenizer& target, bool keep_references) {
+                                       const Tokenizer& target, bool keep_references, ExampleSampler sampler) {
   ExampleSet set = ExampleSet::Pairs(target.bos(), target.eos());
+  set.SetSampler(std::move(sampler));
   ReadReport& report = lines->report;
   std::vector<int32_t> source_ids;
   std::vector<int32_t> target_ids;
@@ -71,6 +72,7 @@ absl::StatusOr<ExampleSet> EncodePairs(PairLines* lines, absl::string_view name,
       continue;
     }
     ++report.kept;
+    set.Sample(pair.source, pair.target);
     if (!keep_references) {
       set.AddPair(source_ids, target_ids);
       continue;

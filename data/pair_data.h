@@ -44,10 +44,11 @@ struct PairLines {
 absl::StatusOr<PairLines> ParsePairs(absl::string_view text, absl::string_view name, bool allow_references);
 
 // Encodes the pairs and completes `lines->report`. With `keep_references` the set keeps texts and references, for scoring.
-// FailedPrecondition for an unknown symbol ("name:line: source: unknown ...") or if no pair is left.
+// FailedPrecondition for an unknown symbol ("name:line: source: unknown ...") or if no pair is left. `sampler`: what the set
+// shall draw encodings with.
 // REQUIRES: `target` has <bos> and <eos>.
 absl::StatusOr<ExampleSet> EncodePairs(PairLines* lines, absl::string_view name, const Tokenizer& source,
-                                       const Tokenizer& target, bool keep_references);
+                                       const Tokenizer& target, bool keep_references, ExampleSampler sampler = {});
 
 // The ids of one column: "name:line: side: unknown ..." for a symbol without id. Appends to `ids`.
 absl::Status EncodeColumn(const Tokenizer& tokenizer, absl::string_view text, absl::string_view name, int64_t line,

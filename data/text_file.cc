@@ -48,10 +48,15 @@ std::string FullPath(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(std::string bytes, ReadBytes(path));
+  return CleanText(std::move(bytes), FullPath(path));
+}
+
+absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   if (path.empty()) return absl::NotFoundError("no file named: the path is empty");
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a text file"));
+    return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a file"));
   }
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return FileError(path, errno);
@@ -66,7 +71,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   }
   if (std::ferror(file.get())) return FileError(path, errno);
   bytes.resize(length);
-  return CleanText(std::move(bytes), FullPath(path));
+  return bytes;
 }
 
 absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name) {
