@@ -119,10 +119,14 @@ void Flag(Archive& archive, bool& flag) {
 }
 
 template <class Archive>
-void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t /*version*/) {
+void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t version) {
   archive(tokenizer.kind, tokenizer.symbols);
   Flag(archive, tokenizer.specials);
   Flag(archive, tokenizer.unknown);
+  if (version < 1) return;  // before format 3
+  archive(tokenizer.joiner, tokenizer.scores);
+  Flag(archive, tokenizer.byte_fallback);
+  archive(tokenizer.normalization);
 }
 
 template <class Archive>
@@ -146,6 +150,7 @@ void serialize(Archive& archive, CheckpointMeta& meta, uint32_t version) {
 }  // namespace weft
 
 CEREAL_CLASS_VERSION(weft::CheckpointMeta, 2)
+CEREAL_CLASS_VERSION(weft::SerializedTokenizer, 1)
 CEREAL_CLASS_VERSION(weft::TensorRecord, 1)
 
 namespace weft {

@@ -27,7 +27,7 @@
 namespace weft {
 
 // The version this build writes and the newest it reads.
-inline constexpr uint64_t kCheckpointVersion = 2;
+inline constexpr uint64_t kCheckpointVersion = 3;
 
 // One value of a validation.
 struct MetricValue {

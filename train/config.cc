@@ -32,7 +32,23 @@ OptionValue WriteTokenizer(const DataConfig& data, DataKind kind) {
     OptionsWriter writer;
     TokenizerOptions copy = options;
     TokenizerFields(writer, copy);
-    if (options.kind != "word") writer.options = Options({{"kind", {options.kind, ""}}});
+    const bool word = options.kind == "word", pieces = options.kind == "bpe" || options.kind == "unigram";
+    const bool built = options.file.empty();
+    RemoveIf(!built || (!word && (!pieces || options.byte_fallback)), "unknown", &writer.options);
+    for (const char* key : {"min_count", "max_size"}) RemoveIf(!built || !word, key, &writer.options);
+    RemoveIf(!built || options.joiner.empty(), "joiner", &writer.options);
+    RemoveIf(!built || options.vocab_size == 0, "vocab_size", &writer.options);
+    for (const char* key : {"byte_fallback", "character_coverage", "normalization"}) {
+      RemoveIf(!built || !pieces, key, &writer.options);
+    }
+    RemoveIf(built, "file", &writer.options);
+    if (options.sampling.on()) {
+      OptionsWriter sampling;
+      SamplingFields(sampling, copy.sampling);
+      RemoveIf(copy.sampling.bpe_dropout == 0, "bpe_dropout", &sampling.options);
+      RemoveIf(copy.sampling.alpha == 0, "alpha", &sampling.options);
+      writer.options.Set("sampling", {sampling.options.entries(), ""});
+    }
     return OptionValue{writer.options.entries(), ""};
   };
   const OptionValue source = write(data.source_tokenizer), target = write(data.target_tokenizer);
@@ -143,10 +159,27 @@ void DataConfig::Fields(FieldVisitor& v) {
 }
 
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
-  v.Choice("kind", options.kind, {"char", "byte", "word"}, "what a token is");
-  v.Visit("unknown", options.unknown, "word: read words outside the vocabulary as <unk>");
+  v.Choice("kind", options.kind, {"char", "byte", "word", "bpe", "unigram"}, "what a token is");
+  v.Visit("unknown", options.unknown,
+          "word, and bpe and unigram with byte_fallback = false: read what is outside the vocabulary as <unk>");
   v.Visit("min_count", options.min_count, {.min = 1, .max = kMaxCount}, "word: drop rarer words");
   v.Visit("max_size", options.max_size, {.min = 0, .max = kMaxCount}, "word: keep the most frequent words, 0 = all");
+  v.Visit("joiner", options.joiner, "word: a word that ends in this is printed joined to the next one, as \"@@\"");
+  v.Visit("vocab_size", options.vocab_size, {.min = 1, .max = kMaxCount},
+          "bpe, unigram: size of the vocabulary to learn, without special tokens");
+  v.Visit("byte_fallback", options.byte_fallback, "bpe, unigram: 256 bytes stand for characters without a piece");
+  v.Visit("character_coverage", options.character_coverage, {.min = 0, .max = 1, .min_open = true},
+          "bpe, unigram: part of the characters, by frequency, that get a piece");
+  v.Choice("normalization", options.normalization, {"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"},
+           "bpe, unigram: what every text goes through first; only none gives it back exactly");
+  v.Visit("file", options.file, "tokenizer file of this kind, by `weft tokenizer train`, to use in place of building one");
+}
+
+void SamplingFields(FieldVisitor& v, SubwordSampling& sampling) {
+  v.Visit("bpe_dropout", sampling.bpe_dropout, {.min = 0, .max = 1, .min_open = true},
+          "bpe: probability that a merge is left out at a step");
+  v.Visit("alpha", sampling.alpha, {.min = 0, .max = 1e6, .min_open = true},
+          "unigram: a segmentation is drawn with its probability to the power of alpha");
 }
 
 void TrainConfig::Fields(FieldVisitor& v) {
@@ -240,7 +273,11 @@ std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(c
 
 std::string CanonicalConfig(const Config& config) {
   Options root;
-  const Options resolved = ConfigOptions(config);
+  // A tokenizer's file is a path too; what was in it is in the checkpoint.
+  Config plain = config;
+  plain.data.source_tokenizer.file.clear();
+  plain.data.target_tokenizer.file.clear();
+  const Options resolved = ConfigOptions(plain);
   for (const Option& section : resolved.entries()) {
     Options options(std::get<OptionValue::Table>(section.value.value));
     if (section.key == "run") options.Remove("dir");

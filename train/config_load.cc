@@ -72,7 +72,8 @@ class Loader {
 
   // `path` below `base`, absolute. The error is recorded, and the result empty, for a text that can be no path or could not be
   // printed into the resolved config.
-  std::string Resolve(Section& section, absl::string_view key, const std::string& path, const fs::path& base) {
+  template <class Reader>
+  std::string Resolve(Reader& section, absl::string_view key, const std::string& path, const fs::path& base) {
     const std::string resolved = path.find('\0') == std::string::npos ? Absolute(base / path) : "";
     if (resolved.empty()) {
       section.Error(key, "has a character of code 0, which no path can have");
@@ -124,6 +125,7 @@ class Loader {
     } else {
       for (const char* key : {"window", "valid_fraction"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
     }
+    data_folder_ = fs::path(source_.folder);
     if (!task) ResolveDataPaths(data);
     if (kind_known_) ReadTokenizer(data, tokenizer);
   }
@@ -133,6 +135,7 @@ class Loader {
     fs::path base = fs::path(source_.folder);
     if (!c.dir.empty()) base = Resolve(data, "dir", c.dir, data.FromCommandLine("dir") ? fs::path() : base);
     c.dir.clear();
+    data_folder_ = base;
     if (c.train.empty() && (source_.needs_data_files || data.Has("train")))
       data.Error("train", "missing; give the file to train on");
     if (!c.train.empty()) c.train = Resolve(data, "train", c.train, data.FromCommandLine("train") ? fs::path() : base);
@@ -183,16 +186,79 @@ class Loader {
   }
 
   void ReadTokenizerKeys(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
-    if (!reader.Has("kind")) reader.Error("kind", "missing; allowed \"char\", \"byte\", \"word\"");
+    if (!reader.Has("kind")) {
+      reader.Error("kind", "missing; allowed \"char\", \"byte\", \"word\", \"bpe\", \"unigram\"");
+    }
     TokenizerFields(reader, *options);
-    for (const char* key : {"unknown", "min_count", "max_size"}) {
-      if (options->kind != "word" && reader.Has(key)) {
-        reader.Error(key, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\", only with \"word\""));
+    ReadSampling(reader, name, options);
+    const bool word = options->kind == "word", pieces = options->kind == "bpe" || options->kind == "unigram";
+    const auto meaningless = [&](const char* key, absl::string_view meant_for) {
+      if (!reader.Has(key)) return;
+      reader.Error(key, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\", only with ", meant_for));
+    };
+    if (!word && !pieces) meaningless("unknown", "\"word\", \"bpe\" and \"unigram\"");
+    for (const char* key : {"min_count", "max_size", "joiner"}) {
+      if (!word) meaningless(key, "\"word\"");
+    }
+    for (const char* key : {"vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
+      if (!pieces) meaningless(key, "\"bpe\" and \"unigram\"");
+    }
+    if (reader.Has("file")) return ReadTokenizerFile(reader, name, options);
+    if (pieces) {
+      // A checkpoint's config, which needs no data, does not name the file that its tokenizer came from.
+      if (options->vocab_size == 0 && !reader.Has("vocab_size") && source_.needs_data_files) {
+        reader.Error("vocab_size", absl::StrCat("missing; ", name, ".kind = \"", options->kind, "\" needs it, or a file"));
+      }
+      if (options->unknown && options->byte_fallback) {
+        reader.Error("unknown", "needs byte_fallback = false; with bytes nothing is unknown");
+      }
+      if (options->character_coverage < 1 && !options->byte_fallback && !options->unknown) {
+        reader.Error("character_coverage", "below 1 needs byte_fallback = true or unknown = true for what it leaves out");
       }
     }
-    if (options->kind != "word" || options->unknown) return;
+    if (options->joiner.find_first_of(" \t\n") != std::string::npos) {
+      reader.Error("joiner", "has a space, tab or newline, which no word has");
+    }
+    if (!word || options->unknown) return;
     if (options->min_count > 1) reader.Error("min_count", absl::StrCat("above 1 needs ", name, ".unknown = true"));
     if (options->max_size > 0) reader.Error("max_size", absl::StrCat("above 0 needs ", name, ".unknown = true"));
+  }
+
+  void ReadSampling(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
+    const OptionValue* value = reader.Take("sampling");
+    if (value == nullptr) return;
+    const bool bpe = options->kind == "bpe", unigram = options->kind == "unigram";
+    const absl::string_view key = bpe ? "bpe_dropout" : "alpha";
+    if (!bpe && !unigram) {
+      return reader.Error("sampling", absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind,
+                                                   "\", only with \"bpe\" and \"unigram\""));
+    }
+    if (config_.data.kind == "text") {
+      return reader.Error("sampling", "has no meaning with data.kind = \"text\", only with pairs and labels");
+    }
+    if (!std::holds_alternative<OptionValue::Table>(value->value)) {
+      return reader.Error("sampling", absl::StrCat("found ", value->Describe(), ", allowed a table like { ", key, " = 0.1 }"));
+    }
+    const Options table = TableOf(value, "");
+    OptionsReader sampling(absl::StrCat(name, ".sampling"), table);
+    SamplingFields(sampling, options->sampling);
+    const absl::string_view other = bpe ? "alpha" : "bpe_dropout";
+    if (sampling.Has(other)) {
+      sampling.Error(other, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\"; allowed ", key));
+    } else if (!sampling.Has(key)) {
+      reader.Error("sampling", absl::StrCat("found an empty table, allowed { ", key, " = 0.1 }"));
+    }
+    Add(sampling.Finish());
+  }
+
+  // The file says all but its kind, which is named so that another one is refused.
+  void ReadTokenizerFile(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
+    for (const char* key :
+         {"unknown", "min_count", "max_size", "joiner", "vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
+      if (reader.Has(key)) reader.Error(key, absl::StrCat("excludes ", name, ".file, which says it already"));
+    }
+    if (options->file.empty()) return reader.Error("file", "found \"\" (a string), allowed the path of a tokenizer file");
+    options->file = Resolve(reader, "file", options->file, reader.FromCommandLine("file") ? fs::path() : data_folder_);
   }
 
   void CheckTrain(Section& train) {
@@ -353,6 +419,7 @@ class Loader {
   const Options& root_options_;
   OptionsReader root_;
   Config config_;
+  fs::path data_folder_;     // what paths in [data] are relative to
   bool kind_known_ = false;  // data.kind, and data.task, are valid
   std::vector<std::string> errors_;
 };

@@ -81,6 +81,12 @@ Json TokenizerSchema() {
   SchemaWriter writer;
   TokenizerOptions options;
   TokenizerFields(writer, options);
+  SchemaWriter sampling;
+  SamplingFields(sampling, options.sampling);
+  for (auto& [name, property] : sampling.properties.items()) property.erase("default");
+  for (const char* key : {"vocab_size", "joiner", "file"}) writer.properties[key].erase("default");
+  writer.properties["sampling"] = Object(std::move(sampling.properties));
+  writer.properties["sampling"]["description"] = kSamplingDoc;
   const Json side = Object(writer.properties, {"kind"});
   const Json shared = {{"type", "boolean"}, {"description", "pairs: one vocabulary for both sides"}};
   Json both = writer.properties;

@@ -16,6 +16,9 @@ namespace weft {
 
 // The keys of one tokenizer table.
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options);
+// Those of its table `sampling`.
+void SamplingFields(FieldVisitor& v, SubwordSampling& sampling);
+inline constexpr char kSamplingDoc[] = "of training texts of pairs and labels: another segmentation in each epoch";
 inline constexpr char kTokenizerDoc[] = "how text becomes tokens, on one side or both";
 // The resolved config as a table a section, as PrintConfig prints it.
 Options ConfigOptions(const Config& config);

@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Config& config, D
   session->target_tokenizer = std::move(data->target_tokenizer);
   session->class_names = data->class_names;
   WEFT_RETURN_IF_ERROR(Build(session.get()));
+  if (session->model->max_length() > 0) data->train.sampler().Limit(session->model->max_length());
   for (const ExampleSet* set : {&data->train, &data->valid}) {
     const char* split = set == &data->train ? "training" : "validation";
     WEFT_RETURN_IF_ERROR(
@@ -122,6 +123,21 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   session->parameters->Allocate(DType::kF32, meta.seed);
   WEFT_RETURN_IF_ERROR(LoadForInference(checkpoint, session->parameters.get()));
   return session;
+}
+
+absl::Status Session::CheckTokenizers(const CheckpointMeta& meta, const std::string& path) const {
+  const auto check = [&](const SerializedTokenizer& stored, const Tokenizer* own, const char* side) -> absl::Status {
+    std::unique_ptr<Tokenizer> restored;
+    WEFT_RETURN_IF_ERROR(RestoreTokenizer(stored, &restored));
+    if ((restored == nullptr) == (own == nullptr) && (own == nullptr || own->Fingerprint() == restored->Fingerprint())) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": was trained with another ", side,
+        " tokenizer: ", own == nullptr || restored == nullptr ? "one of the two has none" : DescribeMismatch(*own, *restored)));
+  };
+  WEFT_RETURN_IF_ERROR(check(meta.source_tokenizer, source_tokenizer.get(), "source"));
+  return check(meta.target_tokenizer, target_tokenizer.get(), "target");
 }
 
 EvaluationOptions Session::evaluation_options() const {

@@ -110,6 +110,7 @@ class Run {
           absl::StrFormat("--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
                           job_->data->content_hash, config_.data.train, config_.data.valid));
     }
+    WEFT_RETURN_IF_ERROR(job_->session->CheckTokenizers(meta, checkpoint.path()));
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, job_->session->parameters.get()));
     WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, &*job_->optimizer));
     job_->StartAverage();

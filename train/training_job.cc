@@ -24,11 +24,12 @@ int64_t TokensPerBatch(const TrainConfig& train, const ExampleSet& examples) {
   return std::max<int64_t>(1, std::min(train.batch_size, examples.size()) * total / examples.size());
 }
 
-// The data, with the tokenizers of train.init_from if that is set; a run that continues has them in its own checkpoints.
+// The data, with the tokenizers of train.init_from if that is set. A run that continues takes these, and learned ones, from its
+// own checkpoints.
 absl::StatusOr<std::unique_ptr<Dataset>> LoadJobData(const Config& config, bool fresh) {
   DataOptions options = ToDataOptions(config);
   const std::string& init_from = config.train.init_from;
-  if (init_from.empty()) return LoadData(options);
+  if (init_from.empty() && (fresh || !HasLearnedTokenizer(options))) return LoadData(options);
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> origin, Session::Load(fresh ? init_from : config.run.dir));
   if (origin->kind() != DataKindOf(config)) {
     return absl::FailedPreconditionError(absl::StrCat("train.init_from: ", init_from, " was trained on ",

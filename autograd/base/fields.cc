@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -230,6 +231,11 @@ void OptionsReader::Visit(absl::string_view name, std::vector<double>& field, co
 }
 
 const OptionValue* OptionsReader::Take(absl::string_view name) { return Look(name); }
+
+bool OptionsReader::FromCommandLine(absl::string_view name) const {
+  const OptionValue* value = options_.Find(name);
+  return value != nullptr && absl::StartsWith(value->where, "--set");
+}
 
 void OptionsReader::Error(absl::string_view name, absl::string_view message) {
   const OptionValue* value = options_.Find(name);

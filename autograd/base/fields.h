@@ -115,6 +115,8 @@ class OptionsReader : public FieldVisitor {
   void Error(absl::string_view name, absl::string_view message);
   // Whether `name` was given in `options` itself.
   bool Has(absl::string_view name) const { return options_.Find(name) != nullptr; }
+  // Whether it was given on the command line.
+  bool FromCommandLine(absl::string_view name) const;
 
   // All errors so far, plus one for every key of `options` that nobody asked for, with the nearest known key. Messages are
   // "where: table.key: found X, allowed Y". Call it once.

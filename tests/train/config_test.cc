@@ -42,20 +42,28 @@ TEST(ConfigTest, ReadsSectionsAndFillsDefaults) {
 }
 
 TEST(ConfigTest, PrintedConfigLoadsToItself) {
-  std::vector<Config> configs = {LoadGood(),
-                                 LoadGood({"train.epochs=3", "schedule.kind=constant"}),
-                                 LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
-                                 LoadGood({"optimizer.kind=lion", "optimizer.weight_decay=0.1", "train.gradient_noise=0.3"}),
-                                 LoadGood({"optimizer.kind=adafactor",
-                                           "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
-                                           "lr_scale = 0.1, weight_decay = 0 }]"}),
-                                 LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
-                                 LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
-                                 LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
-                                 LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
-                                 LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
-                                 LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
-                                 LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
+  std::vector<Config> configs = {
+      LoadGood(),
+      LoadGood({"train.epochs=3", "schedule.kind=constant"}),
+      LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
+      LoadGood({"optimizer.kind=lion", "optimizer.weight_decay=0.1", "train.gradient_noise=0.3"}),
+      LoadGood({"optimizer.kind=adafactor",
+                "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
+                "lr_scale = 0.1, weight_decay = 0 }]"}),
+      LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
+      LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
+      LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
+      LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
+      LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
+      LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
+      LoadGood({"data.tokenizer={ kind = \"word\", joiner = \"@@\" }"}),
+      LoadGood({"data.tokenizer={ kind = \"bpe\", vocab_size = 400, shared = true, sampling = { "
+                "bpe_dropout = 0.1 } }"}),
+      LoadGood({"data.tokenizer={ source = { kind = \"unigram\", vocab_size = 90, byte_fallback = false, "
+                "unknown = true, character_coverage = 0.9995, normalization = \"nfkc\", sampling = { "
+                "alpha = 0.2 } }, target = { kind = \"char\" } }"}),
+      LoadGood({"data.tokenizer={ kind = \"bpe\", file = \"a b.tok\" }"}),
+      LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
   const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
   configs.push_back(*Load(task));
   configs.push_back(*Load(task, {"data.tokenizer={ source = { kind = \"byte\" } }"}));
@@ -289,6 +297,50 @@ TEST(ConfigTest, TokenizersOfBothSidesAndTheirRules) {
               ElementsAre(HasSubstr("needs data.tokenizer.unknown = true")));
   EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", set("{ source = { kind = \"char\" } }")})),
               ElementsAre(HasSubstr("only pairs have two sides")));
+}
+
+TEST(ConfigTest, PiecesAndTheirRules) {
+  const auto set = [](absl::string_view value) { return absl::StrCat("data.tokenizer=", value); };
+  const Config config = LoadGood({set("{ kind = \"bpe\", vocab_size = 400, sampling = { bpe_dropout = 0.1 } }")});
+  EXPECT_EQ(config.data.source_tokenizer.vocab_size, 400);
+  EXPECT_TRUE(config.data.target_tokenizer.byte_fallback);
+  EXPECT_EQ(config.data.target_tokenizer.sampling.bpe_dropout, 0.1);
+  const auto refused = [&](absl::string_view table, absl::string_view message) {
+    EXPECT_THAT(ErrorsWithSet({set(table)}), ElementsAre(HasSubstr(std::string(message)))) << table;
+  };
+  refused("{ kind = \"bpe\" }", "data.tokenizer.vocab_size: missing");
+  refused("{ kind = \"char\", vocab_size = 4 }", "only with \"bpe\" and \"unigram\"");
+  refused("{ kind = \"bpe\", vocab_size = 0 }", "vocab_size: found 0");
+  refused("{ kind = \"bpe\", vocab_size = 400, unknown = true }", "needs byte_fallback = false");
+  refused("{ kind = \"bpe\", vocab_size = 400, character_coverage = 0.0 }", "character_coverage: found 0");
+  refused("{ kind = \"bpe\", vocab_size = 400, byte_fallback = false, character_coverage = 0.9 }",
+          "below 1 needs byte_fallback");
+  refused("{ kind = \"bpe\", vocab_size = 400, normalization = \"nfd\" }", "normalization: found \"nfd\"");
+  refused("{ kind = \"bpe\", vocab_size = 400, joiner = \"@@\" }", "joiner: has no meaning");
+  refused("{ kind = \"word\", joiner = \"@ @\" }", "has a space, tab or newline");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = { alpha = 0.1 } }", "sampling.alpha: has no meaning");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = { bpe_dropout = 1.5 } }", "bpe_dropout: found 1.5");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = {} }", "found an empty table, allowed { bpe_dropout = 0.1 }");
+  refused("{ kind = \"unigram\", vocab_size = 400, sampling = 0.1 }", "allowed a table like { alpha = 0.1 }");
+  refused("{ kind = \"word\", sampling = { alpha = 1.0 } }", "sampling: has no meaning with data.tokenizer.kind = \"word\"");
+  refused("{ kind = \"bpe\", file = \"a.tok\", vocab_size = 400 }", "vocab_size: excludes data.tokenizer.file");
+  refused("{ kind = \"bpe\", file = \"\" }", "file: found \"\"");
+}
+
+TEST(ConfigTest, TokenizerFilesAreRelativeToTheDataAndInNoCheckpoint) {
+  const std::string with_file = ", file = \"a.tok\"";
+  const auto load = [&](const std::string& file) {
+    return *Load(absl::StrReplaceAll(kGood, {{"{ kind = \"word\" }", absl::StrCat("{ kind = \"bpe\"", file, " }")}}));
+  };
+  const Config config = load(with_file);
+  EXPECT_THAT(config.data.target_tokenizer.file, testing::EndsWith("/g2p/a.tok"));
+  EXPECT_THAT(PrintConfig(config), HasSubstr("/g2p/a.tok"));
+  const std::string canonical = CanonicalConfig(config);
+  EXPECT_THAT(canonical, testing::Not(HasSubstr("a.tok")));
+  // As a checkpoint's config it loads, without the vocab_size that the file had.
+  const auto again = ParseConfig({.text = canonical, .name = "c", .needs_data_files = false}, {}, CheckModel);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(CanonicalConfig(*again), canonical);
 }
 
 TEST(ConfigTest, TasksNeedNoFiles) {
