@@ -26,14 +26,20 @@ absl::StatusOr<ExampleSet> OwnValidationSet(const std::string& checkpoint, const
     }
     config = *saved;
   }
-  WEFT_ASSIGN_OR_RETURN(const auto data, LoadData(ToDataOptions(config)));
-  const auto same = [](const std::unique_ptr<Tokenizer>& a, const std::unique_ptr<Tokenizer>& b) {
-    return (a == nullptr) == (b == nullptr) && (a == nullptr || a->Fingerprint() == b->Fingerprint());
-  };
-  if (!same(data->source_tokenizer, session.source_tokenizer) || !same(data->target_tokenizer, session.target_tokenizer)) {
-    return absl::FailedPreconditionError(absl::StrCat(config.data.train, " has changed since ", checkpoint,
-                                                      " was trained: it gives another vocabulary; pass --data FILE"));
+  DataOptions options = ToDataOptions(config);
+  if (config.data.kind == "task" || HasLearnedTokenizer(options)) {
+    options.known_source = session.source_tokenizer.get();
+    options.known_target = session.target_tokenizer.get();
   }
+  WEFT_ASSIGN_OR_RETURN(const auto data, LoadData(options));
+  const auto check = [&](const std::unique_ptr<Tokenizer>& now, const std::unique_ptr<Tokenizer>& trained) -> absl::Status {
+    if (now == nullptr || trained == nullptr || now->Fingerprint() == trained->Fingerprint()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(config.data.train, " has changed since ", checkpoint,
+                                                      " was trained: it gives another vocabulary (",
+                                                      DescribeMismatch(*now, *trained), "); pass --data FILE"));
+  };
+  WEFT_RETURN_IF_ERROR(check(data->source_tokenizer, session.source_tokenizer));
+  WEFT_RETURN_IF_ERROR(check(data->target_tokenizer, session.target_tokenizer));
   if (data->valid.empty()) return absl::FailedPreconditionError("the run has no validation data: pass --data FILE");
   return std::move(data->valid);
 }

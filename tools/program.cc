@@ -80,8 +80,8 @@ int ProgramMain(int argc, char** argv) {
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   int threads = 0, signal = 0;
   std::function<absl::Status()> run;
-  const auto verb = [&](const char* name, const char* about) {
-    CLI::App* sub = app.add_subcommand(name, about);
+  const auto verb = [&](const char* name, const char* about, CLI::App* parent = nullptr) {
+    CLI::App* sub = (parent != nullptr ? parent : &app)->add_subcommand(name, about);
     sub->add_option("--threads", threads,
                     "Threads to use (default: all processors this process may use); results do not depend on it")
         ->check(CLI::Range(1, 1024));
@@ -207,6 +207,44 @@ int ProgramMain(int argc, char** argv) {
   sub->add_option("--last", average.last, "Checkpoints to take of a run folder")->check(CLI::Range(1, 1 << 20));
   sub->add_flag("--overwrite", average.overwrite, "Replace the output if it exists");
   sub->callback([&] { run = [&] { return RunAverage(average); }; });
+
+  CLI::App* tokenizer = app.add_subcommand("tokenizer", "Train a tokenizer, and use that of a file or a run");
+  tokenizer->require_subcommand(1);
+  TokenizerTrainFlags learn;
+  TokenizerOptions& how = learn.options;
+  sub = verb("train", "Build a tokenizer from texts and write it to a file, for data.tokenizer.file", tokenizer);
+  sub->add_option("TEXT", learn.texts, "Text files")->required();
+  sub->add_option("-o,--output", learn.output, "The tokenizer file to write")->required();
+  sub->add_option("--kind", how.kind, "What a token is")
+      ->required()
+      ->check(CLI::IsMember({"char", "byte", "word", "bpe", "unigram"}));
+  sub->add_option("--vocab-size", how.vocab_size, "bpe, unigram: symbols to have")->check(CLI::Range(1, 1 << 30));
+  sub->add_flag("--byte-fallback,!--no-byte-fallback", how.byte_fallback,
+                "bpe, unigram: 256 bytes stand for characters without a piece (the default)");
+  sub->add_option("--character-coverage", how.character_coverage,
+                  "bpe, unigram: part of the characters, by frequency, that get a piece")
+      ->check(NumberIn(1e-9, 1));
+  sub->add_option("--normalization", how.normalization, "bpe, unigram: what every text goes through first")
+      ->check(CLI::IsMember({"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"}));
+  sub->add_flag("--unknown", how.unknown, "word, and others without bytes: read what is outside the vocabulary as <unk>");
+  sub->add_option("--min-count", how.min_count, "word: drop rarer words")->check(CLI::Range(1, 1 << 30));
+  sub->add_option("--max-size", how.max_size, "word: keep the most frequent words, 0: all")->check(CLI::Range(0, 1 << 30));
+  sub->add_option("--joiner", how.joiner, "word: a word that ends in this is printed joined to the next one");
+  sub->add_flag("--overwrite", learn.overwrite, "Replace the output if it exists");
+  sub->callback([&] { run = [&] { return RunTokenizerTrain(learn); }; });
+
+  TokenizerFlags tokens;
+  const auto token_verb = [&](const char* name, const char* about, absl::Status (*function)(const TokenizerFlags&)) {
+    sub = verb(name, about, tokenizer);
+    sub->add_option("FILE", tokens.input, "A tokenizer file, a run folder or a checkpoint file")->required();
+    sub->add_option("--side", tokens.side, "Of a run of pairs: source or target")->check(CLI::IsMember({"source", "target"}));
+    sub->callback([&run, &tokens, function] { run = [&tokens, function] { return function(tokens); }; });
+  };
+  token_verb("encode", "Text to token ids, a line of stdin each", RunTokenizerEncode);
+  sub->add_flag("--pieces", tokens.pieces, "The tokens' texts: a space in one as ▁, bytes as \\xNN");
+  token_verb("decode", "Token ids to text, a line of stdin each", RunTokenizerDecode);
+  token_verb("inspect", "Kind, size, hash, special tokens and first pieces", RunTokenizerInspect);
+  sub->add_flag("--all", tokens.all, "A table of every id: ID TAB TOKEN, and TAB SCORE");
 
   AttentionFlags attention;
   sub = verb("attention", "Print the attention weights of an input as JSON, per layer and head");

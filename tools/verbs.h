@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "data/tokenizer.h"
 
 namespace weft {
 
@@ -114,6 +115,23 @@ absl::Status RunBench(const BenchFlags& flags);
 // The names of the suites, "all" included, and what --help says of them.
 std::vector<std::string> BenchSuites();
 std::string BenchHelp();
+
+struct TokenizerTrainFlags {
+  TokenizerOptions options;
+  std::vector<std::string> texts;
+  std::string output;
+  bool overwrite = false;
+};
+absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags);
+
+struct TokenizerFlags {
+  std::string input;  // a tokenizer file, a run or a checkpoint
+  std::string side;   // of a run: source or target; empty: the only one
+  bool pieces = false, all = false;
+};
+absl::Status RunTokenizerEncode(const TokenizerFlags& flags);
+absl::Status RunTokenizerDecode(const TokenizerFlags& flags);
+absl::Status RunTokenizerInspect(const TokenizerFlags& flags);
 
 }  // namespace weft
 
