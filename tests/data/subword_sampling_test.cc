@@ -54,6 +54,8 @@ struct Learned {
   Learned(bool is_bpe, int64_t count) : bpe(is_bpe) {
     PieceTraining training;
     for (const std::string& line : MadeLines(1, 300)) training.AddLine(line);
+    // Pieces that overlap themselves, where ties decide.
+    for (int i = 0; i < 40; ++i) training.AddLine("aaa aaaaa aa aaaaaaa xxxx xx xxx");
     auto learned = training.Learn(bpe, count, 1.0, 0);
     EXPECT_TRUE(learned.ok()) << learned.status();
     pieces = learned->pieces;
@@ -111,7 +113,7 @@ std::vector<std::string> ByLibrary(const std::string& model, absl::string_view t
 std::vector<std::string> TestTexts() {
   std::vector<std::string> texts = MadeLines(2, 60);
   for (uint64_t i = 0; i < 120; ++i) texts.push_back(RandomString(RandomKey{3}.Fold(i)));
-  texts.push_back(std::string(60, 'a'));
+  for (int n = 1; n < 40; ++n) texts.push_back(absl::StrCat(std::string(n, 'a'), " ", std::string(n, 'x'), "a"));
   return texts;
 }
 
@@ -292,6 +294,20 @@ TEST(SubwordSamplingTest, ADrawDependsOnSeedEpochExampleAndSideOnly) {
   EXPECT_GT(by_epoch, 25);
   EXPECT_GT(by_side, 25);
   EXPECT_GT(by_seed, 25);
+}
+
+TEST(SubwordSamplingTest, EqualTextsAreDrawnApart) {
+  const auto tokenizer = BuildMade("bpe", true);
+  const ExampleSet set = SampledPairs(*tokenizer, std::vector<std::string>(30, MadeLines(10, 4)[3] + " sterkuti"), 1000);
+  Batcher batcher = Batcher::Create(&set, {.batch_size = 30}).value();
+  Batch batch;
+  batcher.Next(&batch);
+  std::map<std::vector<int32_t>, int> kinds;
+  for (int64_t i = 0; i < batch.size(); ++i) {
+    const BatchView view = batch.View(i, 1);
+    ++kinds[{view.source_ids.begin(), view.source_ids.end()}];
+  }
+  EXPECT_GT(kinds.size(), 5u);
 }
 
 TEST(SubwordSamplingTest, AnEncodingThatTheModelCannotTakeGivesWayToThePlainOne) {
