@@ -1,7 +1,7 @@
 // Cases about texts and tokenizers: long lines, NUL, round trips, unknown symbols, ties of merges, exchanged vocabularies.
 #include <algorithm>
-#include <chrono>
-#include <cstring>
+#include <ctime>
+#include <functional>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -37,10 +37,16 @@ std::string Words(uint64_t seed, int64_t bytes, char between) {
   return text;
 }
 
-double Seconds(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
+// Of this thread, so that other programs do not count.
+double CpuSeconds(const std::function<void()>& f) {
+  const auto now = [] {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double start = now();
   f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 // The words of a text on one line of 30 kB teach the same pieces as on many lines, so nothing of it was left out.
@@ -60,18 +66,18 @@ TEST(TextCase, B076_ALongLineIsLearnedFromLikeManyShortOnes) {
   EXPECT_EQ(tokenizer->Decode(*ids), with_long_one);
 }
 
-// A text without any space, twice as long: at most about twice the time (measured from 100 kB on, far above the clock's noise).
+// A text without any space, eight times as long: about eight times the time. Quadratic time would be 64 times; the bound leaves
+// room for caches that no longer hold it (a factor of two, measured) and for a busy machine.
 TEST(TextCase, B076_TimeIsNearLinearWithoutSpaces) {
-  const auto tokenizer = Learn("bpe", 300, {Words(1, 20000, ' ')});
-  const auto unigram = Learn("unigram", 300, {Words(1, 20000, ' ')});
-  const std::string once = Words(2, 100000, 'z'), twice = Words(2, 200000, 'z');
-  for (const Tokenizer* t : {tokenizer.get(), unigram.get()}) {
-    double best_once = 1e9, best_twice = 1e9;
+  const std::string once = Words(2, 25000, 'z'), eight = Words(2, 200000, 'z');
+  for (const char* kind : kLearned) {
+    const auto tokenizer = Learn(kind, 300, {Words(1, 20000, ' ')});
+    double best_once = 1e9, best_eight = 1e9;
     for (int i = 0; i < 3; ++i) {
-      best_once = std::min(best_once, Seconds([&] { EXPECT_TRUE(t->Encode(once).ok()); }));
-      best_twice = std::min(best_twice, Seconds([&] { EXPECT_TRUE(t->Encode(twice).ok()); }));
+      best_once = std::min(best_once, CpuSeconds([&] { EXPECT_TRUE(tokenizer->Encode(once).ok()); }));
+      best_eight = std::min(best_eight, CpuSeconds([&] { EXPECT_TRUE(tokenizer->Encode(eight).ok()); }));
     }
-    EXPECT_LT(best_twice, 4 * best_once) << t->kind();  // quadratic time would be 4 times and more
+    EXPECT_LT(best_eight, 30 * best_once) << kind;
   }
 }
 

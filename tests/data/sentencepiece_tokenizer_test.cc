@@ -1,6 +1,5 @@
 #include "data/sentencepiece_tokenizer.h"
 
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <string>
