@@ -1,5 +1,6 @@
 #include "data/sentencepiece_tokenizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
