@@ -21,6 +21,7 @@ class ByteTokenizer : public Tokenizer {
   std::string Decode(absl::Span<const int32_t> ids) const override;
 
  protected:
+  int64_t implied_symbols() const override { return symbol_count(); }
   std::string Symbol(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
 
  private:

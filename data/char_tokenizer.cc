@@ -10,9 +10,9 @@
 
 namespace weft {
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> CharTokenizer::Build(absl::Span<const absl::string_view> texts, bool specials) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> CharTokenizer::Build(TextPieces texts, bool specials) {
   std::vector<bool> seen;  // by code point, up to the largest
-  for (absl::string_view text : texts) {
+  WEFT_RETURN_IF_ERROR(texts([&](absl::string_view text) -> absl::Status {
     char32_t code_point;
     for (int64_t i = 0; i < static_cast<int64_t>(text.size());) {
       const int64_t length = DecodeUtf8(text, i, &code_point);
@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> CharTokenizer::Build(absl::Span<const
       seen[code_point] = true;
       i += length;
     }
-  }
+    return absl::OkStatus();
+  }));
   std::vector<char32_t> code_points;
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen[i]) code_points.push_back(static_cast<char32_t>(i));

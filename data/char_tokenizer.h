@@ -17,7 +17,7 @@ namespace weft {
 
 class CharTokenizer : public Tokenizer {
  public:
-  static absl::StatusOr<std::unique_ptr<Tokenizer>> Build(absl::Span<const absl::string_view> texts, bool specials);
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Build(TextPieces texts, bool specials);
   // DataLoss for a duplicate, or a symbol that is not one code point.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> FromSymbols(absl::Span<const std::string> symbols, bool specials);
 

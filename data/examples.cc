@@ -27,8 +27,8 @@ void IdLists::Add(absl::Span<const int32_t> ids) {
   starts_.push_back(static_cast<int64_t>(ids_.size()));
 }
 
-ExampleSet ExampleSet::OverlappingWindows(std::vector<int32_t> stream, int64_t window) {
-  const int64_t tokens = static_cast<int64_t>(stream.size());
+ExampleSet ExampleSet::OverlappingWindows(TokenStream stream, int64_t window) {
+  const int64_t tokens = stream.size();
   WEFT_CHECK_GE(window, 1);
   WEFT_CHECK_GT(tokens, window);
   ExampleSet set;
@@ -39,8 +39,8 @@ ExampleSet ExampleSet::OverlappingWindows(std::vector<int32_t> stream, int64_t w
   return set;
 }
 
-ExampleSet ExampleSet::ConsecutiveWindows(std::vector<int32_t> stream, int64_t window) {
-  const int64_t targets = static_cast<int64_t>(stream.size()) - 1;
+ExampleSet ExampleSet::ConsecutiveWindows(TokenStream stream, int64_t window) {
+  const int64_t targets = stream.size() - 1;
   WEFT_CHECK_GE(window, 1);
   WEFT_CHECK_GE(targets, 1);
   ExampleSet set;
@@ -66,16 +66,16 @@ ExampleSet ExampleSet::Labels() {
   return set;
 }
 
-absl::Span<const int32_t> ExampleSet::Window(int64_t i) const {
-  WEFT_CHECK(kind_ == DataKind::kText && 0 <= i && i < size_) << "window " << i << " of " << size_;
-  // subspan stops at the end of the stream, which makes the last of the consecutive windows shorter.
-  return absl::MakeConstSpan(stream_).subspan(i * stride_, window_ + 1);
+absl::Status ExampleSet::ReadWindow(int64_t i, absl::Span<int32_t> out) const {
+  WEFT_CHECK_EQ(static_cast<int64_t>(out.size()), TargetLength(i) + 1);
+  return stream_.Read(i * stride_, out);
 }
 
 int64_t ExampleSet::TargetLength(int64_t i) const {
   switch (kind_) {
     case DataKind::kText:
-      return static_cast<int64_t>(Window(i).size()) - 1;
+      WEFT_CHECK(0 <= i && i < size_) << "window " << i << " of " << size_;
+      return std::min(window_, stream_.size() - 1 - i * stride_);  // the last of the consecutive ones may be shorter
     case DataKind::kPairs:
       return target_.length(i) + 1;
     case DataKind::kLabels:

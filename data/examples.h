@@ -1,4 +1,4 @@
-// The examples of one split (train, or validation) as token ids in flat storage. Three kinds:
+// The examples of one split (train, or validation) as token ids in flat storage, that of a large text in a file. Three kinds:
 //   text    a stream of N ids, seen through windows of T; the targets of a window are its ids moved by one
 //   pairs   source ids -> target ids, in validation with references to score generated answers against
 //   labels  source ids -> class
@@ -9,10 +9,14 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "data/example_sampler.h"
+#include "data/token_stream.h"
 
 namespace weft {
 
@@ -48,10 +52,10 @@ class ExampleSet {
 
   ExampleSet() = default;
   // Training windows: all N - T start positions, overlapping. REQUIRES: stream longer than `window`, window >= 1.
-  static ExampleSet OverlappingWindows(std::vector<int32_t> stream, int64_t window);
+  static ExampleSet OverlappingWindows(TokenStream stream, int64_t window);
   // Validation windows: end to end, so that every id but the first is a target exactly once; the last window may be shorter.
   // REQUIRES: at least 2 ids, window >= 1.
-  static ExampleSet ConsecutiveWindows(std::vector<int32_t> stream, int64_t window);
+  static ExampleSet ConsecutiveWindows(TokenStream stream, int64_t window);
   // An empty set to fill. `bos` and `eos` are those of the target tokenizer.
   static ExampleSet Pairs(int32_t bos, int32_t eos);
   static ExampleSet Labels();
@@ -61,8 +65,9 @@ class ExampleSet {
   int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Text: the ids of window i with the one that follows, so a window of t targets has t + 1 ids.
-  absl::Span<const int32_t> Window(int64_t i) const;
+  // Text: the ids of window i with the one that follows: TargetLength(i) + 1 of them. Errors of TokenStream::Read: never for a
+  // stream in memory. REQUIRES: `out` has that size.
+  absl::Status ReadWindow(int64_t i, absl::Span<int32_t> out) const;
   // Pairs and labels.
   absl::Span<const int32_t> Source(int64_t i) const { return source_[i]; }
   // Pairs: bare, without <bos> and <eos>.
@@ -103,11 +108,17 @@ class ExampleSet {
   void AddLabel(absl::Span<const int32_t> source, int32_t class_id);
   void AddLabel(absl::Span<const int32_t> source, int32_t class_id, absl::string_view source_text);
 
+  // Subword sampling, of training sets. With a sampler that is on, Sample follows each AddPair and AddLabel.
+  void SetSampler(ExampleSampler sampler) { sampler_ = std::move(sampler); }
+  void Sample(absl::string_view source_text, absl::string_view target_text) { sampler_.Add(source_text, target_text); }
+  const ExampleSampler& sampler() const { return sampler_; }
+  ExampleSampler& sampler() { return sampler_; }
+
  private:
   DataKind kind_ = DataKind::kText;
   int64_t size_ = 0;
   // text
-  std::vector<int32_t> stream_;
+  TokenStream stream_;
   int64_t window_ = 0;
   int64_t stride_ = 1;  // from one window's start to the next
   // pairs, labels
@@ -120,6 +131,7 @@ class ExampleSet {
   std::vector<int64_t> reference_starts_ = {0};
   std::vector<std::string> reference_texts_;
   std::vector<std::string> source_texts_;
+  ExampleSampler sampler_;
 };
 
 }  // namespace weft

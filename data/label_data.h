@@ -22,6 +22,7 @@ struct LabelLine {
   int64_t line = 0;  // from 1
   absl::string_view text;
   absl::string_view label;
+  std::vector<absl::string_view> more_texts = {};  // further source columns
 };
 
 struct LabelLines {
@@ -29,8 +30,9 @@ struct LabelLines {
   ReadReport report;  // `kept` and the empty sides are counted by EncodeLabels
 };
 
-// Splits lines into columns; the views point into `text`. FailedPrecondition for a malformed line: "name:line: ...".
-absl::StatusOr<LabelLines> ParseLabels(absl::string_view text, absl::string_view name);
+// Splits lines into columns, text and class or those that `columns` names; the views point into `text`. FailedPrecondition for
+// a malformed line: "name:line: ...".
+absl::StatusOr<LabelLines> ParseLabels(absl::string_view text, absl::string_view name, const TableColumns& columns = {});
 
 // The class names of a training file, sorted. FailedPrecondition for fewer than two.
 absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelLines& lines, absl::string_view name);
@@ -38,7 +40,8 @@ absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelLines& lines,
 // Encodes the lines and completes `lines->report`; `keep_texts` for validation. FailedPrecondition for an unknown symbol or
 // class (with its line), or if nothing is left. REQUIRES: `class_names` sorted or as a task gave them; its order gives the ids.
 absl::StatusOr<ExampleSet> EncodeLabels(LabelLines* lines, absl::string_view name, const Tokenizer& tokenizer,
-                                        absl::Span<const std::string> class_names, bool keep_texts);
+                                        absl::Span<const std::string> class_names, bool keep_texts,
+                                        ExampleSampler sampler = {});
 
 }  // namespace weft
 

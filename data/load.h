@@ -13,16 +13,31 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "data/columns.h"
 #include "data/examples.h"
 #include "data/tokenizer.h"
 
 namespace weft {
 
+// What becomes of a text that is too large to be held.
+struct TextStorage {
+  // Larger files, in bytes, are read in pieces, and their ids go to the token cache; smaller ones are held in memory.
+  int64_t in_memory = int64_t{32} << 20;
+  std::string cache = "";  // folder of the token cache; "": see CacheTokens in data/token_cache.h
+};
+
 struct DataOptions {
-  std::string kind = "pairs";   // pairs | text | labels | task
-  std::string task = "";        // kind = task: a name from Tasks() (data/tasks/task.h)
-  std::string train = "";       // path of the training file
-  std::string valid = "";       // path of the validation file, "" for none
+  std::string kind = "pairs";  // pairs | text | labels | task
+  std::string task = "";       // kind = task: a name from Tasks() (data/tasks/task.h)
+  std::string train = "";      // path of the training file
+  std::string valid = "";      // path of the validation file, "" for none
+  // Pairs in several files: those of the targets, line for line; of `valid`, more than one are further references.
+  std::vector<std::string> train_targets = {};
+  std::vector<std::string> valid_targets = {};
+  TableColumns columns = {};      // pairs in one file, labels
+  int64_t max_source_length = 0;  // pairs: longer ones are not trained on, in tokens without <eos>; 0: no limit
+  int64_t max_target_length = 0;
   double valid_fraction = 0.0;  // text: the last part of the training file, in tokens, for validation; in [0, 1)
   int64_t window = 0;           // text: targets of one training window, in tokens, >= 1
   // kind "" in a task: the task's own suggestion. `specials` is ignored: LoadData sets it (targets of pairs have them).
@@ -37,12 +52,24 @@ struct DataOptions {
   const Tokenizer* known_source = nullptr;
   const Tokenizer* known_target = nullptr;
   std::vector<std::string> known_classes = {};
+  TextStorage storage = {};  // text
 };
+
+// Which lines of the file the examples are. Text has none.
+struct ExampleLines {
+  int64_t count = 0;                     // lines of the file
+  std::vector<int64_t> of_example = {};  // the line of each example, from 1
+};
+
+// Whether a tokenizer is learned at some cost (bpe, unigram), or read from a file that may have changed: one that is known
+// already is then better than a new one.
+bool HasLearnedTokenizer(const DataOptions& options);
 
 struct Dataset {
   DataKind kind = DataKind::kText;
   ExampleSet train;
   ExampleSet valid;                             // empty without validation data, which the report says
+  ExampleLines valid_lines;                     // pairs
   std::unique_ptr<Tokenizer> source_tokenizer;  // null for text
   std::unique_ptr<Tokenizer> target_tokenizer;  // null for labels
   std::vector<std::string> class_names;         // labels: name of each class id
@@ -60,15 +87,20 @@ struct EvaluationOptions {
   const Tokenizer* target_tokenizer = nullptr;  // null for labels
   std::vector<std::string> class_names = {};    // labels
   int64_t window = 0;                           // text
+  TextStorage storage = {};                     // text
+  TableColumns columns = {};                    // pairs in one file, labels
 };
 
 struct EvaluationData {
   ExampleSet examples;  // with references; windows of text end to end
+  ExampleLines lines;   // pairs
   uint64_t content_hash = 0;
   std::string report;
 };
 
-// Reads `path` with tokenizers that exist already. A symbol they lack is refused with its line and position.
+// Reads `paths` with tokenizers that exist already: one file, or several of pairs (sources, then targets). A symbol they lack
+// is refused with its line and position. InvalidArgument for several files of another kind.
+absl::StatusOr<EvaluationData> LoadEvaluationData(absl::Span<const std::string> paths, const EvaluationOptions& options);
 absl::StatusOr<EvaluationData> LoadEvaluationData(const std::string& path, const EvaluationOptions& options);
 
 }  // namespace weft

@@ -17,16 +17,23 @@ absl::Status CheckWindow(int64_t window) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<int32_t>> EncodeText(const Tokenizer& tokenizer, absl::string_view text, absl::string_view name) {
-  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(name, ": is empty"));
+absl::Status EncodeText(const Tokenizer& tokenizer, TextPieces text, absl::string_view name,
+                        absl::FunctionRef<absl::Status(absl::Span<const int32_t>)> take) {
+  int64_t lines = 0;  // before the piece
   std::vector<int32_t> ids;
-  const int64_t offset = tokenizer.TryEncode(text, &ids);
-  if (offset < 0) return ids;
-  const int64_t line = std::count(text.begin(), text.begin() + offset, '\n') + 1;
-  const size_t newline = offset == 0 ? absl::string_view::npos : text.rfind('\n', offset - 1);
-  const int64_t line_start = newline == absl::string_view::npos ? 0 : static_cast<int64_t>(newline) + 1;
-  const absl::Status status = tokenizer.UnknownSymbol(text.substr(line_start), offset - line_start);
-  return absl::Status(status.code(), absl::StrCat(name, ":", line, ": ", status.message()));
+  return text([&](absl::string_view piece) -> absl::Status {
+    ids.clear();
+    const int64_t offset = tokenizer.TryEncode(piece, &ids);
+    if (offset < 0) {
+      lines += std::count(piece.begin(), piece.end(), '\n');
+      return take(ids);
+    }
+    const int64_t line = lines + std::count(piece.begin(), piece.begin() + offset, '\n') + 1;
+    const size_t newline = offset == 0 ? absl::string_view::npos : piece.rfind('\n', offset - 1);
+    const int64_t line_start = newline == absl::string_view::npos ? 0 : static_cast<int64_t>(newline) + 1;
+    const absl::Status status = tokenizer.UnknownSymbol(piece.substr(line_start), offset - line_start);
+    return absl::Status(status.code(), absl::StrCat(name, ":", line, ": ", status.message()));
+  });
 }
 
 absl::StatusOr<int64_t> ValidationStart(int64_t tokens, double fraction, absl::string_view name) {
@@ -42,15 +49,15 @@ absl::StatusOr<int64_t> ValidationStart(int64_t tokens, double fraction, absl::s
                    " for validation, at least 2 are needed; raise it, or set it to 0 for none"));
 }
 
-absl::StatusOr<ExampleSet> TrainingWindows(std::vector<int32_t> stream, int64_t window, absl::string_view name) {
+absl::StatusOr<ExampleSet> TrainingWindows(TokenStream stream, int64_t window, absl::string_view name) {
   WEFT_RETURN_IF_ERROR(CheckWindow(window));
-  const int64_t tokens = static_cast<int64_t>(stream.size());
+  const int64_t tokens = stream.size();
   if (tokens > window) return ExampleSet::OverlappingWindows(std::move(stream), window);
   return absl::FailedPreconditionError(absl::StrCat(name, ": ", tokens, " training tokens are too few for a window of ", window,
                                                     ", which needs ", window, " + 1; use more text or a smaller window"));
 }
 
-absl::StatusOr<ExampleSet> ValidationWindows(std::vector<int32_t> stream, int64_t window, absl::string_view name) {
+absl::StatusOr<ExampleSet> ValidationWindows(TokenStream stream, int64_t window, absl::string_view name) {
   WEFT_RETURN_IF_ERROR(CheckWindow(window));
   if (stream.size() >= 2) return ExampleSet::ConsecutiveWindows(std::move(stream), window);
   return absl::FailedPreconditionError(

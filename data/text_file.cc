@@ -48,10 +48,15 @@ std::string FullPath(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(std::string bytes, ReadBytes(path));
+  return CleanText(std::move(bytes), FullPath(path));
+}
+
+absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   if (path.empty()) return absl::NotFoundError("no file named: the path is empty");
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a text file"));
+    return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a file"));
   }
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return FileError(path, errno);
@@ -66,15 +71,11 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   }
   if (std::ferror(file.get())) return FileError(path, errno);
   bytes.resize(length);
-  return CleanText(std::move(bytes), FullPath(path));
+  return bytes;
 }
 
 absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name) {
-  if (absl::StartsWith(bytes, "\xFF\xFE") || absl::StartsWith(bytes, "\xFE\xFF")) {
-    return absl::DataLossError(absl::StrCat(
-        name,
-        ":1: found a UTF-16 byte-order mark at byte offset 0, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8"));
-  }
+  WEFT_RETURN_IF_ERROR(RefuseUtf16(bytes, name));
   WEFT_RETURN_IF_ERROR(ValidateUtf8(bytes, name));
   if (absl::StartsWith(bytes, "\xEF\xBB\xBF")) bytes.erase(0, 3);
   return NormalizeNewlines(std::move(bytes));
@@ -95,15 +96,25 @@ std::string NormalizeNewlines(std::string text) {
   return text;
 }
 
+absl::Status RefuseUtf16(absl::string_view bytes, absl::string_view name) {
+  if (!absl::StartsWith(bytes, "\xFF\xFE") && !absl::StartsWith(bytes, "\xFE\xFF")) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      name, ":1: found a UTF-16 byte-order mark at byte offset 0, expected UTF-8; convert it with: iconv -f UTF-16 -t UTF-8"));
+}
+
 absl::Status ValidateUtf8(absl::string_view text, absl::string_view name) {
   const int64_t offset = FindInvalidUtf8(text);
-  if (offset < 0) return absl::OkStatus();
+  return offset < 0 ? absl::OkStatus() : InvalidUtf8(text, offset, name);
+}
+
+absl::Status InvalidUtf8(absl::string_view text, int64_t offset, absl::string_view name, int64_t bytes_before,
+                         int64_t lines_before) {
   std::string found;
   for (int64_t i = offset; i < std::min<int64_t>(offset + 4, text.size()); ++i) {
     absl::StrAppendFormat(&found, " %02X", static_cast<unsigned char>(text[i]));
   }
-  return absl::DataLossError(
-      absl::StrCat(name, ":", LineOf(text, offset), ": invalid UTF-8 at byte offset ", offset, ": found the bytes", found));
+  return absl::DataLossError(absl::StrCat(name, ":", lines_before + LineOf(text, offset), ": invalid UTF-8 at byte offset ",
+                                          bytes_before + offset, ": found the bytes", found));
 }
 
 std::vector<absl::string_view> Lines(absl::string_view text) {

@@ -14,9 +14,11 @@
 
 namespace weft {
 
-// The text of a file after CleanText. Errors name the full path: NotFound (missing), PermissionDenied, FailedPrecondition (a
-// folder), DataLoss (invalid UTF-8), Unavailable (read error).
+// The text of a file after CleanText. Errors of ReadBytes, and DataLoss (invalid UTF-8).
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+// The bytes of a file as they are. Errors name the full path: NotFound (missing), PermissionDenied, FailedPrecondition (a
+// folder), Unavailable (read error).
+absl::StatusOr<std::string> ReadBytes(const std::string& path);
 
 // Checks and normalises raw bytes; `name` stands for them in errors. DataLoss as from ValidateUtf8, with a hint for UTF-16.
 absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name);
@@ -26,6 +28,12 @@ std::string NormalizeNewlines(std::string text);
 
 // DataLoss naming the line, the byte offset (from 0) and the bytes of the first invalid sequence: "name:line: ...".
 absl::Status ValidateUtf8(absl::string_view text, absl::string_view name);
+// The error for the sequence at `offset` of `text`, a part of a file that starts at byte `bytes_before`, after `lines_before`
+// whole lines.
+absl::Status InvalidUtf8(absl::string_view text, int64_t offset, absl::string_view name, int64_t bytes_before = 0,
+                         int64_t lines_before = 0);
+// DataLoss, with what to do, for bytes that start with the mark of UTF-16.
+absl::Status RefuseUtf16(absl::string_view bytes, absl::string_view name);
 
 // The lines of a text, split at \n only (U+2028 and form feed break no line). A final \n makes no extra line; "" has none.
 std::vector<absl::string_view> Lines(absl::string_view text);

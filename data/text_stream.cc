@@ -2,12 +2,11 @@
 
 #include <utility>
 
-#include "data/utf8.h"
-
 namespace weft {
 
 TextStream::TextStream(const Tokenizer& tokenizer, absl::Span<const int32_t> prompt) : tokenizer_(tokenizer) {
-  if (!prompt.empty()) before_ = {prompt.back()};
+  // A prompt that ends in a joiner stands printed; what follows is joined to it by starting without a space.
+  if (!prompt.empty() && tokenizer.UnfinishedTail(tokenizer.Decode({prompt.back()})) == 0) before_ = {prompt.back()};
 }
 
 std::string TextStream::Waiting() const {
@@ -18,7 +17,7 @@ std::string TextStream::Waiting() const {
 
 std::string TextStream::Push(int32_t id) {
   waiting_.push_back(id);
-  return IncompleteUtf8Tail(Waiting()) > 0 ? "" : Finish();
+  return tokenizer_.UnfinishedTail(Waiting()) > 0 ? "" : Finish();
 }
 
 std::string TextStream::Finish() {

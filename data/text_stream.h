@@ -1,6 +1,6 @@
 // The text of tokens that come one by one, in pieces that never cut a character: bytes that may be the start of one wait for
-// the rest. All pieces together are what Tokenizer::Decode says of all tokens at once; what is still incomplete at the end
-// comes out as it is. Not thread-safe.
+// the rest, and so does a word that ends in a joiner. All pieces together are what Tokenizer::Decode says of all tokens at
+// once; what is still incomplete at the end comes out as it is. Not thread-safe.
 #ifndef WEFT_DATA_TEXT_STREAM_H_
 #define WEFT_DATA_TEXT_STREAM_H_
 

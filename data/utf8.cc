@@ -1,6 +1,7 @@
 #include "data/utf8.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -43,7 +44,16 @@ void AppendUtf8(char32_t code_point, std::string* text) {
 
 int64_t FindInvalidUtf8(absl::string_view text) {
   char32_t code_point;
-  for (int64_t i = 0; i < static_cast<int64_t>(text.size());) {
+  const auto size = static_cast<int64_t>(text.size());
+  for (int64_t i = 0; i < size;) {
+    if (i + 8 <= size) {  // most text has one-byte characters in runs
+      uint64_t eight;
+      std::memcpy(&eight, text.data() + i, sizeof(eight));
+      if ((eight & 0x8080808080808080) == 0) {
+        i += 8;
+        continue;
+      }
+    }
     const int64_t length = DecodeUtf8(text, i, &code_point);
     if (length == 0) return i;
     i += length;

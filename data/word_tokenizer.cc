@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
@@ -29,11 +30,10 @@ absl::string_view WordTokenizer::NextWord(absl::string_view text, int64_t* offse
   return text.substr(begin, end - begin);
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerOptions& options,
-                                                                absl::Span<const absl::string_view> texts) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerOptions& options, TextPieces texts) {
   absl::flat_hash_map<std::string, int64_t> places;  // word -> its place in `counts`, which has an order of its own
   std::vector<std::pair<std::string, int64_t>> counts;
-  for (absl::string_view text : texts) {
+  WEFT_RETURN_IF_ERROR(texts([&](absl::string_view text) -> absl::Status {
     WEFT_RETURN_IF_ERROR(ValidateUtf8(text, "training text"));
     int64_t offset = 0;
     while (true) {
@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerO
       if (added) counts.emplace_back(std::string(word), 0);
       ++counts[place->second].second;
     }
-  }
+    return absl::OkStatus();
+  }));
   std::sort(counts.begin(), counts.end(),
             [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
   std::vector<std::string> words;
@@ -51,22 +52,25 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::Build(const TokenizerO
     if (count < options.min_count || (options.max_size > 0 && static_cast<int64_t>(words.size()) == options.max_size)) break;
     words.push_back(std::move(word));
   }
-  return std::unique_ptr<Tokenizer>(new WordTokenizer(std::move(words), options.specials, options.unknown));
+  return std::unique_ptr<Tokenizer>(new WordTokenizer(std::move(words), options.specials, options.unknown, options.joiner));
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::FromSymbols(absl::Span<const std::string> symbols, bool specials,
-                                                                      bool unknown) {
+                                                                      bool unknown, absl::string_view joiner) {
   for (size_t i = 0; i < symbols.size(); ++i) {
     int64_t offset = 0;
     if (symbols[i].empty() || NextWord(symbols[i], &offset) != symbols[i]) {
       return absl::DataLossError(absl::StrCat("word tokenizer: symbol ", i, " is not a word: \"", symbols[i], "\""));
     }
   }
-  return std::unique_ptr<Tokenizer>(new WordTokenizer({symbols.begin(), symbols.end()}, specials, unknown));
+  if (joiner.find_first_of(" \t\n") != absl::string_view::npos) {
+    return absl::DataLossError(absl::StrCat("word tokenizer: the joiner \"", joiner, "\" is no part of a word"));
+  }
+  return std::unique_ptr<Tokenizer>(new WordTokenizer({symbols.begin(), symbols.end()}, specials, unknown, joiner));
 }
 
-WordTokenizer::WordTokenizer(std::vector<std::string> words, bool specials, bool unknown)
-    : Tokenizer(static_cast<int64_t>(words.size()), specials, unknown), words_(std::move(words)) {
+WordTokenizer::WordTokenizer(std::vector<std::string> words, bool specials, bool unknown, absl::string_view joiner)
+    : Tokenizer(static_cast<int64_t>(words.size()), specials, unknown), words_(std::move(words)), joiner_(joiner) {
   for (size_t id = 0; id < words_.size(); ++id) ids_.emplace(words_[id], static_cast<int32_t>(id));
 }
 
@@ -84,17 +88,52 @@ int64_t WordTokenizer::TryEncode(absl::string_view text, std::vector<int32_t>* i
 
 std::string WordTokenizer::Decode(absl::Span<const int32_t> ids) const {
   std::string text;
-  bool glue = true;  // no space before the next word
+  bool glue = true;    // no space before the next word
+  bool joins = false;  // the last word ends in the joiner
   for (int32_t id : ids) {
     WEFT_CHECK(0 <= id && id < size()) << "id " << id << " of a vocabulary of " << size();
-    if (id == bos() || id == eos()) continue;
+    if (id == bos() || id == eos() || id == sep()) continue;
     const std::string word = TokenText(id);
     const bool newline = word == "\n";
-    if (!glue && !newline) text.push_back(' ');
+    if (!glue && !newline) {
+      if (joins) {
+        text.resize(text.size() - joiner_.size());
+      } else {
+        text.push_back(' ');
+      }
+    }
     text += word;
     glue = newline;
+    joins = EndsInJoiner(word);
   }
   return text;
+}
+
+bool WordTokenizer::EndsInJoiner(absl::string_view text) const { return !joiner_.empty() && absl::EndsWith(text, joiner_); }
+
+std::string WordTokenizer::Detokenize(absl::string_view text) const {
+  if (joiner_.empty()) return std::string(text);
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    absl::StrAppend(&out, text.substr(begin, end - begin));
+    begin = end + 1;
+    if (end == text.size()) break;
+    // Only between two words: not before another space, a line's end or the text's.
+    const bool word_follows = begin < text.size() && !IsSpace(text[begin]) && text[begin] != '\n';
+    if (word_follows && EndsInJoiner(text.substr(0, end))) {
+      out.resize(out.size() - joiner_.size());
+    } else {
+      out.push_back(' ');
+    }
+  }
+  return out;
+}
+
+int64_t WordTokenizer::UnfinishedTail(absl::string_view text) const {
+  if (!EndsInJoiner(text)) return Tokenizer::UnfinishedTail(text);
+  const size_t space = text.find_last_of(" \n");
+  return static_cast<int64_t>(text.size() - (space == absl::string_view::npos ? 0 : space + 1));
 }
 
 }  // namespace weft

@@ -107,6 +107,7 @@ class VariantFinder : public FieldVisitor {
   }
   void Visit(absl::string_view, std::string&, absl::string_view) override {}
   void Visit(absl::string_view, std::vector<std::string>&, absl::string_view) override {}
+  void OneOrMore(absl::string_view, std::vector<std::string>&, absl::string_view) override {}
   void Visit(absl::string_view, std::vector<double>&, const Range&, absl::string_view) override {}
 
   std::vector<Variant> variants;

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "autograd/base/status.h"
+#include "data/columns.h"
 #include "data/text_file.h"
 #include "tools/verbs.h"
 #include "train/decode.h"
@@ -43,12 +43,20 @@ Json TokenTexts(const Tokenizer& tokenizer, absl::Span<const int32_t> ids) {
 }
 
 absl::StatusOr<std::vector<int32_t>> Encode(const Session& session, const Tokenizer& tokenizer, absl::string_view text,
-                                            absl::string_view what) {
-  auto ids = tokenizer.Encode(NormalizeNewlines(std::string(text)));
+                                            absl::string_view what, int64_t columns = 1) {
+  auto ids = EncodePrompt(tokenizer, NormalizeNewlines(std::string(text)), columns);
   if (!ids.ok()) return absl::FailedPreconditionError(absl::StrCat("--input ", what, ": ", ids.status().message()));
   if (ids->empty()) return absl::FailedPreconditionError(absl::StrCat("--input ", what, " is empty"));
   WEFT_RETURN_IF_ERROR(session.model->CheckLength(static_cast<int64_t>(ids->size()), absl::StrCat("--input ", what)));
   return ids;
+}
+
+// The source and, behind as many tabs as the source has columns, the target; no target without that tab.
+std::pair<absl::string_view, std::optional<absl::string_view>> SplitSides(absl::string_view input, int64_t columns) {
+  size_t tab = input.find('\t');
+  for (int64_t i = 1; i < columns && tab != absl::string_view::npos; ++i) tab = input.find('\t', tab + 1);
+  if (tab == absl::string_view::npos) return {input, std::nullopt};
+  return {input.substr(0, tab), input.substr(tab + 1)};
 }
 
 }  // namespace
@@ -59,6 +67,7 @@ absl::Status RunAttention(const AttentionFlags& flags) {
   Context context(*session->parameters);
   JsonProbe probe;
   Json json;
+  const auto columns = static_cast<int64_t>(session->config.data.columns.source.size());
   const auto sequence = [](const std::vector<int32_t>& ids) { return Sequence{0, static_cast<int32_t>(ids.size()), 0, 0}; };
 
   if (session->kind() == DataKind::kText) {
@@ -69,7 +78,7 @@ absl::Status RunAttention(const AttentionFlags& flags) {
     model.Decode(context, ids, {&rows, 1});
     json["tokens"] = TokenTexts(*session->target_tokenizer, ids);
   } else if (session->kind() == DataKind::kLabels) {
-    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->source_tokenizer, flags.input, "text"));
+    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->source_tokenizer, flags.input, "text", columns));
     const Sequence rows = sequence(ids);
     context.Begin(Tensor(), {});
     context.probe = &probe;
@@ -77,12 +86,12 @@ absl::Status RunAttention(const AttentionFlags& flags) {
     json["tokens"] = TokenTexts(*session->source_tokenizer, ids);
   } else {
     // SOURCE<TAB>TARGET, or SOURCE and the model's own greedy answer.
-    const std::pair<absl::string_view, absl::string_view> sides = absl::StrSplit(flags.input, absl::MaxSplits('\t', 1));
+    const auto [source_text, target_text] = SplitSides(flags.input, columns);
     const Tokenizer& target = *session->target_tokenizer;
-    WEFT_ASSIGN_OR_RETURN(const auto source_ids, Encode(*session, *session->source_tokenizer, sides.first, "source"));
+    WEFT_ASSIGN_OR_RETURN(const auto source_ids, Encode(*session, *session->source_tokenizer, source_text, "source", columns));
     std::vector<int32_t> answer;
-    if (absl::StrContains(flags.input, '\t')) {
-      WEFT_ASSIGN_OR_RETURN(answer, Encode(*session, target, sides.second, "target"));
+    if (target_text.has_value()) {
+      WEFT_ASSIGN_OR_RETURN(answer, Encode(*session, target, *target_text, "target"));
     } else {
       const absl::Span<const int32_t> source = source_ids;
       answer = DecodeSources(context, model, {&source, 1}, {0}, target.bos(), target.eos(), {.max_new_tokens = 256})[0];

@@ -84,11 +84,15 @@ std::string BenchHelp() {
       "shapes on one thread. peak_bytes_per_token is what tapes hold for activations and their gradients.\n\n--profile: rows "
       "are ops, for one step. ms = time of the threads inside the op / shards that run at once (an op that waits for\nother "
       "threads counts the wait), so rows sum to less than the step; MB = each tensor moved once; held/t = bytes of tape a "
-      "token:\nforward what backward needs, backward gradients of activations.\n");
+      "token:\nforward what backward needs, backward gradients of activations.\n\n--config times updates of a config on its "
+      "own data, as "
+      "weft train makes them, without a run folder. wait_for_batch is how long\nthey stood still until their batch was there; "
+      "batches are prepared on a thread of their own.\n");
   return help;
 }
 
 absl::Status RunBench(const BenchFlags& flags) {
+  if (!flags.config.empty()) return bench::RunConfigSuite(flags);
   const auto asked = [&](const char* name) {
     return std::find(flags.suites.begin(), flags.suites.end(), name) != flags.suites.end();
   };
@@ -101,7 +105,8 @@ absl::Status RunBench(const BenchFlags& flags) {
     (trains ? any_trains : any_parts) = true;
   }
   if (!flags.only.empty() && !any_parts) return absl::InvalidArgumentError("--case needs a suite with cases, such as gemm");
-  if (flags.profile && !any_trains) return absl::InvalidArgumentError("--profile needs a suite that trains, such as tiny");
+  if (flags.profile && !any_trains)
+    return absl::InvalidArgumentError("--profile needs a suite that trains, such as tiny, or --config");
   if (chosen.size() == 1) return chosen[0].Run(flags);
   // Each in a process of its own, since the system reports the peak memory of a process. No worker thread exists yet, so
   // forking is safe.

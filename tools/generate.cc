@@ -6,6 +6,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "autograd/kernels/elementwise.h"
+#include "data/columns.h"
 #include "data/text_file.h"
 #include "data/text_stream.h"
 #include "tools/ordered_output.h"
@@ -38,7 +39,8 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> EncodeAll(const Session& sessi
                                                             absl::Span<const Input> inputs) {
   std::vector<std::vector<int32_t>> all;
   for (const Input& input : inputs) {
-    auto ids = tokenizer.Encode(input.text);
+    const int64_t columns = static_cast<int64_t>(session.config.data.columns.source.size());
+    auto ids = EncodePrompt(tokenizer, input.text, columns);
     if (!ids.ok()) return absl::FailedPreconditionError(absl::StrCat(input.name, ": ", ids.status().message()));
     if (session.kind() != DataKind::kText) {
       WEFT_RETURN_IF_ERROR(session.model->CheckLength(static_cast<int64_t>(ids->size()), input.name));

@@ -80,8 +80,8 @@ int ProgramMain(int argc, char** argv) {
   app.set_version_flag("--version", "weft " WEFT_VERSION);
   int threads = 0, signal = 0;
   std::function<absl::Status()> run;
-  const auto verb = [&](const char* name, const char* about) {
-    CLI::App* sub = app.add_subcommand(name, about);
+  const auto verb = [&](const char* name, const char* about, CLI::App* parent = nullptr) {
+    CLI::App* sub = (parent != nullptr ? parent : &app)->add_subcommand(name, about);
     sub->add_option("--threads", threads,
                     "Threads to use (default: all processors this process may use); results do not depend on it")
         ->check(CLI::Range(1, 1024));
@@ -103,7 +103,23 @@ int ProgramMain(int argc, char** argv) {
   EvalFlags eval;
   sub = verb("eval", "Score a model on its validation data, or on a file");
   sub->add_option("RUN", eval.run, kRunHelp)->required();
-  sub->add_option("--data", eval.data, "A file of the same kind as the training data");
+  sub->add_option(
+         "--data", eval.data,
+         "A file of the same kind as the training data; of pairs also FILE FILE...: sources, targets, further references")
+      ->expected(1, -1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option(
+         "--metrics", eval.metrics,
+         "Beside loss, perplexity and accuracy: bleu,chrf,chrf++,wer,cer,exact_match,per of pairs, bits_per_byte of text")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(EvaluationMetrics()));
+  sub->add_option("--output", eval.output, "Write the answers to this file, line i for line i of the sources");
+  sub->add_option("--tokenize", eval.tokenize, "Tokens of BLEU: 13a, intl, char, none (default: the run's valid.bleu)");
+  sub->add_option("--smooth", eval.smooth, "Orders of BLEU without a match: exp, floor, add-k, none (default: the run's)");
+  sub->add_flag("--lowercase", eval.lowercase, "Ignore case in bleu, chrf, chrf++, wer and cer");
   sub->add_option("--beam", eval.beam, "Answer with a beam of this width; 1: greedy (default: the run's valid.beam)")
       ->check(CLI::Range(int64_t{1}, kMaxBeam));
   sub->add_option("--length-penalty", eval.length_penalty,
@@ -208,6 +224,44 @@ int ProgramMain(int argc, char** argv) {
   sub->add_flag("--overwrite", average.overwrite, "Replace the output if it exists");
   sub->callback([&] { run = [&] { return RunAverage(average); }; });
 
+  CLI::App* tokenizer = app.add_subcommand("tokenizer", "Train a tokenizer, and use that of a file or a run");
+  tokenizer->require_subcommand(1);
+  TokenizerTrainFlags learn;
+  TokenizerOptions& how = learn.options;
+  sub = verb("train", "Build a tokenizer from texts and write it to a file, for data.tokenizer.file", tokenizer);
+  sub->add_option("TEXT", learn.texts, "Text files")->required();
+  sub->add_option("-o,--output", learn.output, "The tokenizer file to write")->required();
+  sub->add_option("--kind", how.kind, "What a token is")
+      ->required()
+      ->check(CLI::IsMember({"char", "byte", "word", "bpe", "unigram"}));
+  sub->add_option("--vocab-size", how.vocab_size, "bpe, unigram: symbols to have")->check(CLI::Range(1, 1 << 30));
+  sub->add_flag("--byte-fallback,!--no-byte-fallback", how.byte_fallback,
+                "bpe, unigram: 256 bytes stand for characters without a piece (the default)");
+  sub->add_option("--character-coverage", how.character_coverage,
+                  "bpe, unigram: part of the characters, by frequency, that get a piece")
+      ->check(NumberIn(1e-9, 1));
+  sub->add_option("--normalization", how.normalization, "bpe, unigram: what every text goes through first")
+      ->check(CLI::IsMember({"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"}));
+  sub->add_flag("--unknown", how.unknown, "word, and others without bytes: read what is outside the vocabulary as <unk>");
+  sub->add_option("--min-count", how.min_count, "word: drop rarer words")->check(CLI::Range(1, 1 << 30));
+  sub->add_option("--max-size", how.max_size, "word: keep the most frequent words, 0: all")->check(CLI::Range(0, 1 << 30));
+  sub->add_option("--joiner", how.joiner, "word: a word that ends in this is printed joined to the next one");
+  sub->add_flag("--overwrite", learn.overwrite, "Replace the output if it exists");
+  sub->callback([&] { run = [&] { return RunTokenizerTrain(learn); }; });
+
+  TokenizerFlags tokens;
+  const auto token_verb = [&](const char* name, const char* about, absl::Status (*function)(const TokenizerFlags&)) {
+    sub = verb(name, about, tokenizer);
+    sub->add_option("FILE", tokens.input, "A tokenizer file, a run folder or a checkpoint file")->required();
+    sub->add_option("--side", tokens.side, "Of a run of pairs: source or target")->check(CLI::IsMember({"source", "target"}));
+    sub->callback([&run, &tokens, function] { run = [&tokens, function] { return function(tokens); }; });
+  };
+  token_verb("encode", "Text to token ids, a line of stdin each", RunTokenizerEncode);
+  sub->add_flag("--pieces", tokens.pieces, "The tokens' texts: a space in one as ▁, bytes as \\xNN");
+  token_verb("decode", "Token ids to text, a line of stdin each", RunTokenizerDecode);
+  token_verb("inspect", "Kind, size, hash, special tokens and first pieces", RunTokenizerInspect);
+  sub->add_flag("--all", tokens.all, "A table of every id: ID TAB TOKEN, and TAB SCORE");
+
   AttentionFlags attention;
   sub = verb("attention", "Print the attention weights of an input as JSON, per layer and head");
   sub->add_option("RUN", attention.run, kRunHelp)->required();
@@ -217,7 +271,7 @@ int ProgramMain(int argc, char** argv) {
   sub->callback([&] { run = [&] { return RunAttention(attention); }; });
 
   BenchFlags bench;
-  sub = verb("bench", "Time training steps of fixed models, matrix products, attention and decoding, on made-up data");
+  sub = verb("bench", "Time training steps of fixed models or of a config, matrix products, attention and decoding");
   sub->add_option("--suite", bench.suites, "A suite to run, may be repeated (default: those that train; all: everything)")
       ->check(CLI::IsMember(BenchSuites()))
       ->expected(1)
@@ -227,7 +281,11 @@ int ProgramMain(int argc, char** argv) {
                   "Of gemm, attention and generate: only cases whose name contains this (gpt2, NT, T512)");
   sub->add_option("--steps", bench.steps, "Timed steps, or repetitions of a case (default: the suite's own number)")
       ->check(CLI::Range(1, 100000));
-  sub->add_flag("--profile", bench.profile, "After the timed steps, of training suites: time, GF/s and memory of each op");
+  sub->add_flag("--profile", bench.profile, "After the timed steps, of training: time, GF/s and memory of each op");
+  CLI::Option* bench_config = sub->add_option("--config", bench.config, "Time the training of this config, on its data");
+  bench_config->excludes(sub->get_option("--suite"))->excludes(sub->get_option("--case"));
+  AddSet(sub, &bench.set);
+  sub->get_option("--set")->needs(bench_config);
   sub->add_flag("--json", bench.json, "One JSON object a result");
   sub->footer(BenchHelp());
   sub->callback([&] {

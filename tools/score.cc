@@ -7,6 +7,7 @@
 #include "data/scores/bootstrap.h"
 #include "data/scores/metric.h"
 #include "data/text_file.h"
+#include "tools/signature.h"
 #include "tools/verbs.h"
 
 namespace weft {
@@ -35,13 +36,6 @@ absl::Status CheckSameLength(const ScoredFile& hypothesis, const ScoredFile& oth
   return absl::FailedPreconditionError(absl::StrCat("found ", hypothesis.lines.size(), " lines in ", FullPath(hypothesis.path),
                                                     " and ", other.lines.size(), " in ", FullPath(other.path),
                                                     ": line i is compared with line i, so both must have as many"));
-}
-
-// As sacreBLEU's: what someone must know to compute the same number.
-std::string Signature(const TextMetric& metric, size_t references, bool paired) {
-  return absl::StrCat("nrefs:", references,
-                      paired ? absl::StrCat("|bs:", kBootstrapResamples, "|seed:", kBootstrapSeed) : std::string(), "|",
-                      metric.Settings(), "|version:weft-", WEFT_VERSION);
 }
 
 using Json = nlohmann::ordered_json;
@@ -137,7 +131,9 @@ absl::Status RunScore(const ScoreFlags& flags) {
 
   for (const std::string& name : flags.metrics) {
     WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<TextMetric> metric, MakeTextMetric(name, options));
-    const std::string signature = Signature(*metric, references.size(), flags.paired);
+    const std::string signature =
+        ScoreSignature(*metric, absl::StrCat(references.size()),
+                       flags.paired ? absl::StrCat("|bs:", kBootstrapResamples, "|seed:", kBootstrapSeed) : std::string());
     std::vector<Output> outputs;
     for (const ScoredFile& hypothesis : hypotheses) {
       std::vector<TextMetric::Numbers> lines = ScoreLines(*metric, hypothesis.lines, reference_lines);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "data/tokenizer.h"
 
 namespace weft {
 
@@ -22,12 +23,18 @@ absl::Status RunTrain(const TrainFlags& flags, int* signal);
 
 struct EvalFlags {
   std::string run;
-  std::string data;             // empty: the run's own validation data
-  std::optional<int64_t> beam;  // not given: as in the run's [valid]
+  std::vector<std::string> data;     // empty: the run's own validation data
+  std::vector<std::string> metrics;  // empty: those of the kind of data, and those on text in the run's [valid]
+  std::string output;                // file for the answers, a line each; empty: none
+  std::optional<int64_t> beam;       // not given: as in the run's [valid], and so the next four
   std::optional<double> length_penalty;
+  std::optional<std::string> tokenize, smooth;
+  bool lowercase = false;
   bool json = false;
 };
 absl::Status RunEval(const EvalFlags& flags);
+// What `metrics` may name.
+std::vector<std::string> EvaluationMetrics();
 
 struct GenerateFlags {
   std::string run;
@@ -109,11 +116,30 @@ struct BenchFlags {
   int threads = 1;                  // for the report; the program has set them
   bool json = false;
   bool profile = false;  // after a training suite, its costs by op
+  std::string config;    // times the training of this config in place of suites
+  std::vector<std::string> set;
 };
 absl::Status RunBench(const BenchFlags& flags);
 // The names of the suites, "all" included, and what --help says of them.
 std::vector<std::string> BenchSuites();
 std::string BenchHelp();
+
+struct TokenizerTrainFlags {
+  TokenizerOptions options;
+  std::vector<std::string> texts;
+  std::string output;
+  bool overwrite = false;
+};
+absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags);
+
+struct TokenizerFlags {
+  std::string input;  // a tokenizer file, a run or a checkpoint
+  std::string side;   // of a run: source or target; empty: the only one
+  bool pieces = false, all = false;
+};
+absl::Status RunTokenizerEncode(const TokenizerFlags& flags);
+absl::Status RunTokenizerDecode(const TokenizerFlags& flags);
+absl::Status RunTokenizerInspect(const TokenizerFlags& flags);
 
 }  // namespace weft
 

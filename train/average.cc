@@ -23,7 +23,9 @@ void ForSlabTiles(int64_t n, const F& f) {
 }
 
 bool SameTokenizer(const SerializedTokenizer& a, const SerializedTokenizer& b) {
-  return a.kind == b.kind && a.symbols == b.symbols && a.specials == b.specials && a.unknown == b.unknown;
+  return a.kind == b.kind && a.symbols == b.symbols && a.specials == b.specials && a.unknown == b.unknown &&
+         a.joiner == b.joiner && a.scores == b.scores && a.byte_fallback == b.byte_fallback &&
+         a.normalization == b.normalization;
 }
 
 // Whether parameters of the two can be averaged.

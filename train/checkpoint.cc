@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
-#include "train/hash.h"
+#include "data/hash.h"
 
 // Texts and lists as in cereal/types/string.hpp and vector.hpp, byte for byte, but for one thing: cereal sizes them by the
 // number in the file before it reads what they hold, so eight forged bytes would take all memory. These grow as they read.
@@ -119,10 +119,14 @@ void Flag(Archive& archive, bool& flag) {
 }
 
 template <class Archive>
-void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t /*version*/) {
+void serialize(Archive& archive, SerializedTokenizer& tokenizer, uint32_t version) {
   archive(tokenizer.kind, tokenizer.symbols);
   Flag(archive, tokenizer.specials);
   Flag(archive, tokenizer.unknown);
+  if (version < 1) return;  // before format 3
+  archive(tokenizer.joiner, tokenizer.scores);
+  Flag(archive, tokenizer.byte_fallback);
+  archive(tokenizer.normalization);
 }
 
 template <class Archive>
@@ -146,6 +150,7 @@ void serialize(Archive& archive, CheckpointMeta& meta, uint32_t version) {
 }  // namespace weft
 
 CEREAL_CLASS_VERSION(weft::CheckpointMeta, 2)
+CEREAL_CLASS_VERSION(weft::SerializedTokenizer, 1)
 CEREAL_CLASS_VERSION(weft::TensorRecord, 1)
 
 namespace weft {

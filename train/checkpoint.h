@@ -20,14 +20,14 @@
 #include "absl/types/span.h"
 #include "autograd/tensor.h"
 #include "data/batcher.h"
+#include "data/file.h"
 #include "data/tokenizer.h"
-#include "train/file.h"
 #include "train/metrics.h"
 
 namespace weft {
 
 // The version this build writes and the newest it reads.
-inline constexpr uint64_t kCheckpointVersion = 2;
+inline constexpr uint64_t kCheckpointVersion = 3;
 
 // One value of a validation.
 struct MetricValue {

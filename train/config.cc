@@ -32,7 +32,23 @@ OptionValue WriteTokenizer(const DataConfig& data, DataKind kind) {
     OptionsWriter writer;
     TokenizerOptions copy = options;
     TokenizerFields(writer, copy);
-    if (options.kind != "word") writer.options = Options({{"kind", {options.kind, ""}}});
+    const bool word = options.kind == "word", pieces = options.kind == "bpe" || options.kind == "unigram";
+    const bool built = options.file.empty();
+    RemoveIf(!built || (!word && (!pieces || options.byte_fallback)), "unknown", &writer.options);
+    for (const char* key : {"min_count", "max_size"}) RemoveIf(!built || !word, key, &writer.options);
+    RemoveIf(!built || options.joiner.empty(), "joiner", &writer.options);
+    RemoveIf(!built || options.vocab_size == 0, "vocab_size", &writer.options);
+    for (const char* key : {"byte_fallback", "character_coverage", "normalization"}) {
+      RemoveIf(!built || !pieces, key, &writer.options);
+    }
+    RemoveIf(built, "file", &writer.options);
+    if (options.sampling.on()) {
+      OptionsWriter sampling;
+      SamplingFields(sampling, copy.sampling);
+      RemoveIf(copy.sampling.bpe_dropout == 0, "bpe_dropout", &sampling.options);
+      RemoveIf(copy.sampling.alpha == 0, "alpha", &sampling.options);
+      writer.options.Set("sampling", {sampling.options.entries(), ""});
+    }
     return OptionValue{writer.options.entries(), ""};
   };
   const OptionValue source = write(data.source_tokenizer), target = write(data.target_tokenizer);
@@ -46,6 +62,18 @@ OptionValue WriteTokenizer(const DataConfig& data, DataKind kind) {
   return {both.entries(), ""};
 }
 
+OptionValue WriteColumns(const TableColumns& columns) {
+  const auto write = [](const std::vector<int64_t>& numbers) {
+    if (numbers.size() == 1) return OptionValue{numbers[0], ""};
+    OptionValue::List list;
+    for (const int64_t number : numbers) list.push_back({number, ""});
+    return OptionValue{std::move(list), ""};
+  };
+  Options options({{"source", write(columns.source)}, {"target", {columns.target, ""}}});
+  if (!columns.references.empty()) options.Set("references", write(columns.references));
+  return {options.entries(), ""};
+}
+
 Options WriteData(const Config& config) {
   const DataConfig& data = config.data;
   const bool text = data.kind == "text", task = data.kind == "task";
@@ -56,8 +84,12 @@ Options WriteData(const Config& config) {
   RemoveIf(task || data.valid.empty(), "valid", &options);
   RemoveIf(!text || data.valid_fraction == 0, "valid_fraction", &options);
   RemoveIf(!text, "window", &options);
+  RemoveIf(!text || data.cache.empty(), "cache", &options);
   RemoveIf(!task || data.train_size == 0, "train_size", &options);
   RemoveIf(!task || data.valid_size == 0, "valid_size", &options);
+  RemoveIf(data.max_source_length == 0, "max_source_length", &options);
+  RemoveIf(data.max_target_length == 0, "max_target_length", &options);
+  if (data.columns.named) options.Set("columns", WriteColumns(data.columns));
   const bool has_tokenizer = !data.source_tokenizer.kind.empty() || !data.target_tokenizer.kind.empty();
   if (has_tokenizer) options.Set("tokenizer", WriteTokenizer(data, DataKindOf(config)));
   return options;
@@ -92,6 +124,7 @@ Options ConfigOptions(const Config& config) {
   RemoveIf(config.train.on_nonfinite != "skip", "max_skips", &train);
   RemoveIf(config.train.init_from.empty(), "init_from", &train);
   RemoveIf(config.train.init_from.empty(), "init_partial", &train);
+  RemoveIf(config.train.sort_pool == 0, "sort_pool", &train);
   RemoveIf(config.train.gradient_noise == 0, "gradient_noise", &train);
   add("train", train);
 
@@ -117,6 +150,14 @@ Options ConfigOptions(const Config& config) {
   Options valid = Write(config.valid);
   RemoveIf(config.valid.beam == 1, "beam", &valid);
   RemoveIf(config.valid.beam == 1, "length_penalty", &valid);
+  RemoveIf(!config.valid.lowercase, "lowercase", &valid);
+  const ValidConfig usual;
+  if (config.valid.bleu_tokenize != usual.bleu_tokenize || config.valid.bleu_smooth != usual.bleu_smooth) {
+    OptionsWriter bleu;
+    ValidConfig copy = config.valid;
+    copy.BleuFields(bleu);
+    valid.Set("bleu", {bleu.options.entries(), ""});
+  }
   add("valid", valid);
   Options checkpoint = Write(config.checkpoint);
   RemoveIf(config.checkpoint.minutes == 0, "minutes", &checkpoint);
@@ -133,20 +174,42 @@ void DataConfig::Fields(FieldVisitor& v) {
   v.Choice("kind", kind, {"pairs", "text", "labels", "task"}, "form of the data files, or a rule-made task");
   v.Visit("task", task, "name of the rule-made task");
   v.Visit("dir", dir, "folder of train and valid");
-  v.Visit("train", train, "file to train on");
-  v.Visit("valid", valid, "file to validate on");
+  v.OneOrMore("train", train, "file to train on; pairs may be in two, sources and targets, line for line");
+  v.OneOrMore("valid", valid, "file to validate on; pairs may be in two or more: sources, targets, further references");
   v.Visit("valid_fraction", valid_fraction, {.min = 0, .max = 1, .max_open = true},
           "text: last part of train that is kept for validation");
   v.Visit("window", window, {.min = 1, .max = kMaxCount}, "text: tokens of one training example");
+  v.Visit("cache", cache, "text: folder for the token ids of large files; default a folder of the user's caches");
   v.Visit("train_size", train_size, {.min = 1, .max = kMaxCount}, "task: examples to train on");
   v.Visit("valid_size", valid_size, {.min = 1, .max = kMaxCount}, "task: held-out examples");
+  v.Visit("max_source_length", max_source_length, {.min = 1, .max = kMaxCount},
+          "pairs: longest source to train on, in tokens; longer pairs are left out");
+  v.Visit("max_target_length", max_target_length, {.min = 1, .max = kMaxCount},
+          "pairs: longest target to train on, in tokens without <eos>; longer pairs are left out");
 }
 
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
-  v.Choice("kind", options.kind, {"char", "byte", "word"}, "what a token is");
-  v.Visit("unknown", options.unknown, "word: read words outside the vocabulary as <unk>");
+  v.Choice("kind", options.kind, {"char", "byte", "word", "bpe", "unigram"}, "what a token is");
+  v.Visit("unknown", options.unknown,
+          "word, and bpe and unigram with byte_fallback = false: read what is outside the vocabulary as <unk>");
   v.Visit("min_count", options.min_count, {.min = 1, .max = kMaxCount}, "word: drop rarer words");
   v.Visit("max_size", options.max_size, {.min = 0, .max = kMaxCount}, "word: keep the most frequent words, 0 = all");
+  v.Visit("joiner", options.joiner, "word: a word that ends in this is printed joined to the next one, as \"@@\"");
+  v.Visit("vocab_size", options.vocab_size, {.min = 1, .max = kMaxCount},
+          "bpe, unigram: size of the vocabulary to learn, without special tokens");
+  v.Visit("byte_fallback", options.byte_fallback, "bpe, unigram: 256 bytes stand for characters without a piece");
+  v.Visit("character_coverage", options.character_coverage, {.min = 0, .max = 1, .min_open = true},
+          "bpe, unigram: part of the characters, by frequency, that get a piece");
+  v.Choice("normalization", options.normalization, {"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"},
+           "bpe, unigram: what every text goes through first; only none gives it back exactly");
+  v.Visit("file", options.file, "tokenizer file of this kind, by `weft tokenizer train`, to use in place of building one");
+}
+
+void SamplingFields(FieldVisitor& v, SubwordSampling& sampling) {
+  v.Visit("bpe_dropout", sampling.bpe_dropout, {.min = 0, .max = 1, .min_open = true},
+          "bpe: probability that a merge is left out at a step");
+  v.Visit("alpha", sampling.alpha, {.min = 0, .max = 1e6, .min_open = true},
+          "unigram: a segmentation is drawn with its probability to the power of alpha");
 }
 
 void TrainConfig::Fields(FieldVisitor& v) {
@@ -160,6 +223,8 @@ void TrainConfig::Fields(FieldVisitor& v) {
   v.Visit("label_smoothing", label_smoothing, {.min = 0, .max = 1, .max_open = true}, "weight of the uniform distribution");
   v.Visit("shards", shards, {.min = 0, .max = 4096}, "parts of a batch whose gradients are summed, 0 = automatic");
   v.Visit("shuffle", shuffle, "a new order of the examples in each epoch");
+  v.Visit("sort_pool", sort_pool, {.min = 0, .max = kMaxCount},
+          "batches of about equal lengths: so many examples at a time are sorted, then their batches shuffled; 0 = none");
   v.Visit("gradient_noise", gradient_noise, {.min = 0, .max = 1e6},
           "eta of noise of variance eta / (1 + t)^0.55 on the gradient before clipping, 0 = none");
   v.Visit("log_every", log_every, {.min = 1, .max = kMaxSteps}, "steps between lines of the log");
@@ -212,12 +277,19 @@ void ValidConfig::Fields(FieldVisitor& v) {
   v.Visit("every", every, {.min = 0, .max = kMaxSteps},
           "steps between validations, 0 = after each epoch with train.epochs, and at the end");
   v.Visit("batch_size", batch_size, {.min = 1, .max = kMaxCount}, "sequences of a validation batch; changes no result");
-  v.Visit("metrics", metrics, "loss, accuracy, and for pairs by decoding: exact_match, per");
+  v.Visit("metrics", metrics,
+          "loss, accuracy; text: bits_per_byte; pairs, by decoding: exact_match, per, bleu, chrf, chrf++, wer, cer");
   v.Choice("best", best, MetricNames(), "the metric that decides best and patience");
   v.Visit("patience", patience, {.min = 0, .max = kMaxCount}, "stop after so many validations without a new best, 0 = never");
   v.Visit("beam", beam, {.min = 1, .max = kMaxBeam}, "width of the beam that finds the answers for metrics, 1 = greedy");
   v.Visit("length_penalty", length_penalty, {.min = 0, .max = kMaxLengthPenalty},
           "with a beam: answers are ranked by log-probability / length^length_penalty");
+  v.Visit("lowercase", lowercase, "bleu, chrf, chrf++, wer, cer: ignore case");
+}
+
+void ValidConfig::BleuFields(FieldVisitor& v) {
+  v.Choice("tokenize", bleu_tokenize, {"13a", "intl", "char", "none"}, "what a word is to BLEU");
+  v.Choice("smooth", bleu_smooth, {"exp", "floor", "add-k", "none"}, "n-gram orders without a match");
 }
 
 void CheckpointConfig::Fields(FieldVisitor& v) {
@@ -228,7 +300,8 @@ void CheckpointConfig::Fields(FieldVisitor& v) {
 }
 
 absl::Span<const absl::string_view> MetricNames() {
-  static constexpr absl::string_view kNames[] = {"loss", "accuracy", "exact_match", "per"};
+  static constexpr absl::string_view kNames[] = {"loss", "accuracy", "exact_match", "per", "bleu",
+                                                 "chrf", "chrf++",   "wer",         "cer", "bits_per_byte"};
   return kNames;
 }
 
@@ -240,13 +313,18 @@ std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(c
 
 std::string CanonicalConfig(const Config& config) {
   Options root;
-  const Options resolved = ConfigOptions(config);
+  // A tokenizer's file is a path too; what was in it is in the checkpoint.
+  Config plain = config;
+  plain.data.source_tokenizer.file.clear();
+  plain.data.target_tokenizer.file.clear();
+  const Options resolved = ConfigOptions(plain);
   for (const Option& section : resolved.entries()) {
     Options options(std::get<OptionValue::Table>(section.value.value));
     if (section.key == "run") options.Remove("dir");
     if (section.key == "data") {
       options.Remove("train");
       options.Remove("valid");
+      options.Remove("cache");
     }
     if (section.key == "train") {
       for (const char* key : {"init_from", "init_partial"}) options.Remove(key);
@@ -270,17 +348,33 @@ DataOptions ToDataOptions(const Config& config) {
   DataOptions options;
   options.kind = data.kind;
   options.task = data.task;
-  options.train = data.train;
-  options.valid = data.valid;
+  const auto split = [](const std::vector<std::string>& files, std::string* first, std::vector<std::string>* targets) {
+    if (files.empty()) return;
+    *first = files[0];
+    targets->assign(files.begin() + 1, files.end());
+  };
+  split(data.train, &options.train, &options.train_targets);
+  split(data.valid, &options.valid, &options.valid_targets);
+  options.columns = data.columns;
+  options.max_source_length = data.max_source_length;
+  options.max_target_length = data.max_target_length;
   options.valid_fraction = data.valid_fraction;
   options.window = data.window;
   options.source_tokenizer = data.source_tokenizer;
   options.target_tokenizer = data.target_tokenizer;
   options.shared_tokenizer = data.shared_tokenizer;
+  options.storage.cache = data.cache;
   options.train_size = data.train_size;
   options.valid_size = data.valid_size;
   options.seed = static_cast<uint64_t>(config.run.seed);
   return options;
+}
+
+TextMetricOptions ToTextMetricOptions(const ValidConfig& valid) {
+  // A loaded config has none but known names.
+  return {.tokenizer = ParseScoreTokenizer(valid.bleu_tokenize).value(),
+          .smoothing = ParseBleuSmoothing(valid.bleu_smooth).value(),
+          .lowercase = valid.lowercase};
 }
 
 std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig() {
@@ -288,7 +382,13 @@ std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfi
   ForEachSection([&](absl::string_view name, auto section) {
     FieldDescriber describer;
     section.Fields(describer);
+    if (name == "valid") {
+      describer.fields.push_back({"bleu", "table", "{ tokenize = \"13a\", smooth = \"exp\" }",
+                                  "tokenize: 13a, intl, char, none; smooth: exp, floor, add-k, none", kBleuDoc});
+    }
     if (name == "data") {
+      describer.fields.push_back({"columns", "table", "{ source = 1, target = 2 }",
+                                  "{ source = [1, 3], target = 2, references = [4] }, the last optional", kColumnsDoc});
       describer.fields.push_back({"tokenizer", "table", "{ kind = \"char\" }",
                                   "{ kind = ... }, or { source = { kind = ... }, target = { kind = ... } }, with shared = true",
                                   kTokenizerDoc});

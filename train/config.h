@@ -3,9 +3,9 @@
 // other are refused with both keys named. Command line wins over file wins over default, also between keys that exclude each
 // other:
 // `--set train.steps=10` replaces a file's train.epochs.
-// Paths: data.dir in a file is relative to the file's folder; train.init_from too; data.train and data.valid to data.dir if
-// given, else to the file's folder; all of them, given by --set, to the working directory; run.dir always to the working
-// directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
+// Paths: data.dir in a file is relative to the file's folder; data.cache and train.init_from too; those of data.train and
+// data.valid to data.dir if given, else to the file's folder; all of them, given by --set, to the working directory; run.dir
+// always to the working directory. "~" is not expanded. Config is a value: copy it freely; the functions are thread-safe.
 #ifndef WEFT_TRAIN_CONFIG_H_
 #define WEFT_TRAIN_CONFIG_H_
 
@@ -21,6 +21,7 @@
 #include "autograd/base/fields.h"
 #include "data/examples.h"
 #include "data/load.h"
+#include "data/scores/metric.h"
 #include "data/tokenizer.h"
 
 namespace weft {
@@ -34,14 +35,20 @@ struct RunConfig {
 struct DataConfig {
   std::string kind = "pairs";  // required in a file
   std::string task;
-  std::string dir;  // only while loading: empty in a loaded Config, whose `train` and `valid` are absolute
-  std::string train;
-  std::string valid;
+  std::string dir;                 // only while loading: empty in a loaded Config, whose `train` and `valid` are absolute
+  std::vector<std::string> train;  // one file, or two of pairs: sources and targets
+  std::vector<std::string> valid;  // the same, or none; further files are further references
   double valid_fraction = 0;
   int64_t window = 0;
+  std::string cache;  // absolute, or "" for the default places
   int64_t train_size = 0;
   int64_t valid_size = 0;
-  void Fields(FieldVisitor& v);  // all but `tokenizer`
+  int64_t max_source_length = 0;  // pairs to train on, in tokens without <eos>; 0: no limit
+  int64_t max_target_length = 0;
+  void Fields(FieldVisitor& v);  // all but `columns` and `tokenizer`
+
+  // columns = { source = [1, 3], target = 2, references = 4 }, the last optional.
+  TableColumns columns;
 
   // tokenizer = { kind = "char" } or { source = { kind = "char" }, target = { kind = "word" } }, with shared = true for one
   // vocabulary of both sides. A text uses `target`, labels `source`. Kind "" in a task: the task's own suggestion.
@@ -64,6 +71,7 @@ struct TrainConfig {
   int64_t shards =
       0;  // 0: chosen by a rule on work and parameters; the trainer writes its choice here before it prints the config
   bool shuffle = true;
+  int64_t sort_pool = 0;        // examples of BatcherOptions::sort_pool, 0: none
   double gradient_noise = 0.0;  // eta of AddGradientNoise, 0: none
   int64_t log_every = 10;
   double ema_decay = 0;  // of the moving average of the weights, which is then what is validated; 0: none
@@ -119,7 +127,13 @@ struct ValidConfig {
   int64_t patience = 0;  // 0: never stop early
   int64_t beam = 1;      // of the answers that metrics compare; 1: greedy
   double length_penalty = 1;
-  void Fields(FieldVisitor& v);
+  bool lowercase = false;        // of metrics on text
+  void Fields(FieldVisitor& v);  // all but `bleu`
+
+  // bleu = { tokenize = "13a", smooth = "exp" }
+  std::string bleu_tokenize = "13a";
+  std::string bleu_smooth = "exp";
+  void BleuFields(FieldVisitor& v);
 };
 
 struct CheckpointConfig {
@@ -169,6 +183,8 @@ std::string CanonicalConfig(const Config& config);
 // What the data is by its form: pairs, text or labels, also for a task. REQUIRES: a loaded config.
 DataKind DataKindOf(const Config& config);
 DataOptions ToDataOptions(const Config& config);
+// How metrics on text count.
+TextMetricOptions ToTextMetricOptions(const ValidConfig& valid);
 
 // Each section but [model] with its keys, for help texts.
 std::vector<std::pair<std::string, std::vector<FieldDescription>>> DescribeConfig();

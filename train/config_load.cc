@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -72,7 +73,8 @@ class Loader {
 
   // `path` below `base`, absolute. The error is recorded, and the result empty, for a text that can be no path or could not be
   // printed into the resolved config.
-  std::string Resolve(Section& section, absl::string_view key, const std::string& path, const fs::path& base) {
+  template <class Reader>
+  std::string Resolve(Reader& section, absl::string_view key, const std::string& path, const fs::path& base) {
     const std::string resolved = path.find('\0') == std::string::npos ? Absolute(base / path) : "";
     if (resolved.empty()) {
       section.Error(key, "has a character of code 0, which no path can have");
@@ -91,6 +93,7 @@ class Loader {
   void CheckData(Section& data) {
     DataConfig& c = config_.data;
     const OptionValue* tokenizer = data.reader().Take("tokenizer");
+    const OptionValue* columns = data.reader().Take("columns");
     if (!data.Has("kind")) data.Error("kind", "missing; allowed \"pairs\", \"text\", \"labels\", \"task\"");
     kind_known_ = data.Was("kind", c.kind);
     if (!kind_known_) return;  // the rules below would speak of a kind that nobody chose
@@ -122,9 +125,12 @@ class Loader {
         }
       }
     } else {
-      for (const char* key : {"window", "valid_fraction"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
+      for (const char* key : {"window", "valid_fraction", "cache"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
     }
+    data_folder_ = fs::path(source_.folder);
     if (!task) ResolveDataPaths(data);
+    if (kind_known_) CheckPairKeys(data);
+    if (columns != nullptr) ReadColumns(data, *columns);
     if (kind_known_) ReadTokenizer(data, tokenizer);
   }
 
@@ -133,10 +139,46 @@ class Loader {
     fs::path base = fs::path(source_.folder);
     if (!c.dir.empty()) base = Resolve(data, "dir", c.dir, data.FromCommandLine("dir") ? fs::path() : base);
     c.dir.clear();
+    data_folder_ = base;
     if (c.train.empty() && (source_.needs_data_files || data.Has("train")))
       data.Error("train", "missing; give the file to train on");
-    if (!c.train.empty()) c.train = Resolve(data, "train", c.train, data.FromCommandLine("train") ? fs::path() : base);
-    if (!c.valid.empty()) c.valid = Resolve(data, "valid", c.valid, data.FromCommandLine("valid") ? fs::path() : base);
+    if (!c.cache.empty()) c.cache = Resolve(data, "cache", c.cache, data.FromCommandLine("cache") ? "" : source_.folder);
+    ResolveFiles(data, "train", base, &c.train);
+    ResolveFiles(data, "valid", base, &c.valid);
+    const auto fit = [&](const char* key, size_t files, size_t most, absl::string_view allowed) {
+      if (files <= most) return;
+      data.Error(key, absl::StrCat("found ", files, " files, allowed ", allowed, " with data.kind = \"", c.kind, "\""));
+    };
+    const bool pairs = c.kind == "pairs";
+    fit("train", c.train.size(), pairs ? 2 : 1, pairs ? "one, or two (sources and targets)" : "one");
+    if (!pairs) fit("valid", c.valid.size(), 1, "one");
+  }
+
+  void ResolveFiles(Section& data, const char* key, const fs::path& base, std::vector<std::string>* files) {
+    for (std::string& file : *files) {
+      if (file.empty()) return data.Error(key, "found \"\" in a list of files, allowed their names");
+      file = Resolve(data, key, file, data.FromCommandLine(key) ? fs::path() : base);
+      if (file.empty()) return files->clear();  // said already
+    }
+  }
+
+  // Keys that pairs alone have.
+  void CheckPairKeys(Section& data) {
+    if (DataKindOf(config_) == DataKind::kPairs) return;
+    for (const char* key : {"max_source_length", "max_target_length"}) {
+      data.Meaningless(key, "kind", config_.data.kind, "pairs");
+    }
+  }
+
+  void ReadColumns(Section& data, const OptionValue& value) {
+    DataConfig& c = config_.data;
+    if (c.kind != "pairs" && c.kind != "labels") {
+      data.Meaningless("columns", "kind", c.kind, "\"pairs\" and \"labels\"");
+    } else if (c.train.size() > 1 || c.valid.size() > 1) {
+      data.Error("columns", "names columns of tab-separated files, but data.train or data.valid has a file for each side");
+    } else {
+      Add(weft::ReadColumns(value, c.kind, &c.columns));
+    }
   }
 
   void ReadTokenizer(Section& data, const OptionValue* value) {
@@ -183,16 +225,79 @@ class Loader {
   }
 
   void ReadTokenizerKeys(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
-    if (!reader.Has("kind")) reader.Error("kind", "missing; allowed \"char\", \"byte\", \"word\"");
+    if (!reader.Has("kind")) {
+      reader.Error("kind", "missing; allowed \"char\", \"byte\", \"word\", \"bpe\", \"unigram\"");
+    }
     TokenizerFields(reader, *options);
-    for (const char* key : {"unknown", "min_count", "max_size"}) {
-      if (options->kind != "word" && reader.Has(key)) {
-        reader.Error(key, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\", only with \"word\""));
+    ReadSampling(reader, name, options);
+    const bool word = options->kind == "word", pieces = options->kind == "bpe" || options->kind == "unigram";
+    const auto meaningless = [&](const char* key, absl::string_view meant_for) {
+      if (!reader.Has(key)) return;
+      reader.Error(key, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\", only with ", meant_for));
+    };
+    if (!word && !pieces) meaningless("unknown", "\"word\", \"bpe\" and \"unigram\"");
+    for (const char* key : {"min_count", "max_size", "joiner"}) {
+      if (!word) meaningless(key, "\"word\"");
+    }
+    for (const char* key : {"vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
+      if (!pieces) meaningless(key, "\"bpe\" and \"unigram\"");
+    }
+    if (reader.Has("file")) return ReadTokenizerFile(reader, name, options);
+    if (pieces) {
+      // A checkpoint's config, which needs no data, does not name the file that its tokenizer came from.
+      if (options->vocab_size == 0 && !reader.Has("vocab_size") && source_.needs_data_files) {
+        reader.Error("vocab_size", absl::StrCat("missing; ", name, ".kind = \"", options->kind, "\" needs it, or a file"));
+      }
+      if (options->unknown && options->byte_fallback) {
+        reader.Error("unknown", "needs byte_fallback = false; with bytes nothing is unknown");
+      }
+      if (options->character_coverage < 1 && !options->byte_fallback && !options->unknown) {
+        reader.Error("character_coverage", "below 1 needs byte_fallback = true or unknown = true for what it leaves out");
       }
     }
-    if (options->kind != "word" || options->unknown) return;
+    if (options->joiner.find_first_of(" \t\n") != std::string::npos) {
+      reader.Error("joiner", "has a space, tab or newline, which no word has");
+    }
+    if (!word || options->unknown) return;
     if (options->min_count > 1) reader.Error("min_count", absl::StrCat("above 1 needs ", name, ".unknown = true"));
     if (options->max_size > 0) reader.Error("max_size", absl::StrCat("above 0 needs ", name, ".unknown = true"));
+  }
+
+  void ReadSampling(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
+    const OptionValue* value = reader.Take("sampling");
+    if (value == nullptr) return;
+    const bool bpe = options->kind == "bpe", unigram = options->kind == "unigram";
+    const absl::string_view key = bpe ? "bpe_dropout" : "alpha";
+    if (!bpe && !unigram) {
+      return reader.Error("sampling", absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind,
+                                                   "\", only with \"bpe\" and \"unigram\""));
+    }
+    if (config_.data.kind == "text") {
+      return reader.Error("sampling", "has no meaning with data.kind = \"text\", only with pairs and labels");
+    }
+    if (!std::holds_alternative<OptionValue::Table>(value->value)) {
+      return reader.Error("sampling", absl::StrCat("found ", value->Describe(), ", allowed a table like { ", key, " = 0.1 }"));
+    }
+    const Options table = TableOf(value, "");
+    OptionsReader sampling(absl::StrCat(name, ".sampling"), table);
+    SamplingFields(sampling, options->sampling);
+    const absl::string_view other = bpe ? "alpha" : "bpe_dropout";
+    if (sampling.Has(other)) {
+      sampling.Error(other, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\"; allowed ", key));
+    } else if (!sampling.Has(key)) {
+      reader.Error("sampling", absl::StrCat("found an empty table, allowed { ", key, " = 0.1 }"));
+    }
+    Add(sampling.Finish());
+  }
+
+  // The file says all but its kind, which is named so that another one is refused.
+  void ReadTokenizerFile(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
+    for (const char* key :
+         {"unknown", "min_count", "max_size", "joiner", "vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
+      if (reader.Has(key)) reader.Error(key, absl::StrCat("excludes ", name, ".file, which says it already"));
+    }
+    if (options->file.empty()) return reader.Error("file", "found \"\" (a string), allowed the path of a tokenizer file");
+    options->file = Resolve(reader, "file", options->file, reader.FromCommandLine("file") ? fs::path() : data_folder_);
   }
 
   void CheckTrain(Section& train) {
@@ -206,6 +311,11 @@ class Loader {
       c.init_from = Resolve(train, "init_from", c.init_from, train.FromCommandLine("init_from") ? "" : source_.folder);
     }
     train.ExactlyOne("batch_size", &c.batch_size, "batch_tokens", &c.batch_tokens);
+    if (c.sort_pool > 0 && !c.shuffle)
+      train.Error("sort_pool", "has no meaning with train.shuffle = false: nothing is reordered");
+    if (c.sort_pool > 0 && config_.data.kind == "text") {
+      train.Error("sort_pool", "has no meaning with data.kind = \"text\", whose windows are equally long");
+    }
   }
 
   void CheckOptimizer(Section& optimizer) {
@@ -297,22 +407,9 @@ class Loader {
     ValidConfig& c = config_.valid;
     const DataConfig& data = config_.data;
     const DataKind kind = DataKindOf(config_);
-    const std::vector<std::string> names(MetricNames().begin(), MetricNames().end());
-    const auto needs_pairs = [](absl::string_view metric) { return metric == "exact_match" || metric == "per"; };
-    for (int64_t i = 0; i < static_cast<int64_t>(c.metrics.size()); ++i) {
-      const std::string& metric = c.metrics[i];
-      if (std::find(names.begin(), names.end(), metric) == names.end()) {
-        const std::string nearest = Nearest(metric, names);
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\", allowed ", absl::StrJoin(names, ", "),
-                                            nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")));
-      } else if (kind_known_ && needs_pairs(metric) && kind != DataKind::kPairs) {
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\", which compares generated answers: data.kind = \"",
-                                            data.kind, "\" has none, allowed loss, accuracy"));
-      }
-      if (std::find(c.metrics.begin(), c.metrics.begin() + i, metric) != c.metrics.begin() + i) {
-        valid.Error("metrics", absl::StrCat("found \"", metric, "\" twice"));
-      }
-    }
+    const std::optional<DataKind> known = kind_known_ ? std::optional(kind) : std::nullopt;
+    CheckMetricNames(c.metrics, known, data.kind, &valid);
+    Add(ReadTextMetrics(&valid, &c));
     if (c.best != "loss" && std::find(c.metrics.begin(), c.metrics.end(), c.best) == c.metrics.end()) {
       valid.Error("best", absl::StrCat("found \"", c.best, "\", which is not in valid.metrics = [",
                                        absl::StrJoin(c.metrics, ", "), "]"));
@@ -353,6 +450,7 @@ class Loader {
   const Options& root_options_;
   OptionsReader root_;
   Config config_;
+  fs::path data_folder_;     // what paths in [data] are relative to
   bool kind_known_ = false;  // data.kind, and data.task, are valid
   std::vector<std::string> errors_;
 };

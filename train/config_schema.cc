@@ -47,6 +47,13 @@ class SchemaWriter : public FieldVisitor {
   void Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override {
     Add(name, "array", doc, Json(field))["items"] = {{"type", "string"}};
   }
+  void OneOrMore(absl::string_view name, std::vector<std::string>&, absl::string_view doc) override {
+    const Json word = {{"type", "string"}};
+    properties[std::string(name)] = {
+        {"description", std::string(doc)},
+        {"anyOf", {word, {{"type", "array"}, {"items", word}, {"minItems", 1}}}},
+    };
+  }
   void Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) override {
     Json items = {{"type", "number"}};
     AddRange(range, &items);
@@ -81,12 +88,35 @@ Json TokenizerSchema() {
   SchemaWriter writer;
   TokenizerOptions options;
   TokenizerFields(writer, options);
+  SchemaWriter sampling;
+  SamplingFields(sampling, options.sampling);
+  for (auto& [name, property] : sampling.properties.items()) property.erase("default");
+  for (const char* key : {"vocab_size", "joiner", "file"}) writer.properties[key].erase("default");
+  writer.properties["sampling"] = Object(std::move(sampling.properties));
+  writer.properties["sampling"]["description"] = kSamplingDoc;
   const Json side = Object(writer.properties, {"kind"});
   const Json shared = {{"type", "boolean"}, {"description", "pairs: one vocabulary for both sides"}};
   Json both = writer.properties;
   both["shared"] = shared;
   return {{"description", kTokenizerDoc},
           {"anyOf", {Object(both, {"kind"}), Object({{"source", side}, {"target", side}, {"shared", shared}})}}};
+}
+
+// Columns of tab-separated files, by number.
+Json ColumnsSchema() {
+  const Json number = {{"type", "integer"}, {"minimum", 1}, {"maximum", kMaxColumn}};
+  const Json numbers = {{"anyOf", {number, {{"type", "array"}, {"items", number}, {"minItems", 1}, {"uniqueItems", true}}}}};
+  Json columns = Object({{"source", numbers}, {"target", number}, {"references", numbers}}, {"source", "target"});
+  columns["description"] = kColumnsDoc;
+  return columns;
+}
+
+Json BleuSchema() {
+  SchemaWriter writer;
+  ValidConfig().BleuFields(writer);
+  Json bleu = Object(std::move(writer.properties));
+  bleu["description"] = kBleuDoc;
+  return bleu;
 }
 
 // The blocks of a stack: every registered layer with its own options. Those that a table lacks come from [model], so there are
@@ -137,6 +167,7 @@ std::string ConfigSchema() {
       required = {"kind"};
       keys["kind"].erase("default");
       for (const TaskInfo& task : Tasks()) keys["task"]["enum"].push_back(std::string(task.name));
+      keys["columns"] = ColumnsSchema();
       keys["tokenizer"] = TokenizerSchema();
     } else if (name == "optimizer") {
       keys["betas"]["minItems"] = keys["betas"]["maxItems"] = 2;
@@ -148,6 +179,7 @@ std::string ConfigSchema() {
     } else if (name == "valid") {
       keys["metrics"]["items"]["enum"] = Words(MetricNames());
       keys["metrics"]["uniqueItems"] = true;
+      keys["bleu"] = BleuSchema();
     }
     sections[std::string(name)] = Object(std::move(keys), std::move(required));
     if (name == "data") sections["model"] = ModelSchema();

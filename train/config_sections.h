@@ -3,6 +3,8 @@
 #ifndef WEFT_TRAIN_CONFIG_SECTIONS_H_
 #define WEFT_TRAIN_CONFIG_SECTIONS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +18,18 @@ namespace weft {
 
 // The keys of one tokenizer table.
 void TokenizerFields(FieldVisitor& v, TokenizerOptions& options);
+// Those of its table `sampling`.
+void SamplingFields(FieldVisitor& v, SubwordSampling& sampling);
+inline constexpr char kSamplingDoc[] = "of training texts of pairs and labels: another segmentation in each epoch";
 inline constexpr char kTokenizerDoc[] = "how text becomes tokens, on one side or both";
+// data.columns, and what valid.bleu is.
+inline constexpr char kColumnsDoc[] =
+    "columns of tab-separated files that are read, from 1; several sources are joined by <sep>";
+inline constexpr char kBleuDoc[] = "how BLEU counts: tokens of the text, and n-gram orders without a match";
+inline constexpr int64_t kMaxColumn = 1000;
 // The resolved config as a table a section, as PrintConfig prints it.
 Options ConfigOptions(const Config& config);
-// Metrics of a validation.
+// Metrics of a validation that a config may ask for.
 absl::Span<const absl::string_view> MetricNames();
 // Whether these keys mean something to the kind of optimizer.
 bool HasBetas(const OptimizerConfig& optimizer);
@@ -69,6 +79,15 @@ class Section {
   const Options options_;
   OptionsReader reader_;
 };
+
+// Reads data.columns; its errors. `kind` is data.kind.
+std::vector<std::string> ReadColumns(const OptionValue& value, absl::string_view kind, TableColumns* columns);
+
+// Checks valid.metrics against what the kind of data has, if that is known; `kind_name` is data.kind.
+void CheckMetricNames(absl::Span<const std::string> metrics, std::optional<DataKind> kind, absl::string_view kind_name,
+                      Section* valid);
+// Reads valid.bleu, whose errors it returns, and checks that it and valid.lowercase mean something to c->metrics.
+std::vector<std::string> ReadTextMetrics(Section* valid, ValidConfig* c);
 
 // A key that one section lacks and another has was most likely put into the wrong one: says so in its error. `model` has the
 // keys of [model].

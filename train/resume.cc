@@ -28,7 +28,7 @@ bool MayChange(absl::string_view key) {
   if (absl::StartsWith(key, "model.")) return absl::EndsWith(key, "dropout");
   if (absl::StartsWith(key, "data.")) return false;
   constexpr absl::string_view kFixed[] = {"run.seed",      "train.batch_size", "train.batch_tokens", "train.accumulate",
-                                          "train.shuffle", "train.shards",     "optimizer.kind"};
+                                          "train.shuffle", "train.sort_pool",  "train.shards",       "optimizer.kind"};
   return std::find(std::begin(kFixed), std::end(kFixed), key) == std::end(kFixed);
 }
 

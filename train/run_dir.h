@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "train/file.h"
+#include "data/file.h"
 
 namespace weft {
 

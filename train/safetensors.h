@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autograd/tensor.h"
-#include "train/file.h"
+#include "data/file.h"
 
 namespace weft {
 

@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(const Config& config, D
   session->target_tokenizer = std::move(data->target_tokenizer);
   session->class_names = data->class_names;
   WEFT_RETURN_IF_ERROR(Build(session.get()));
+  if (session->model->max_length() > 0) data->train.sampler().Limit(session->model->max_length());
   for (const ExampleSet* set : {&data->train, &data->valid}) {
     const char* split = set == &data->train ? "training" : "validation";
     WEFT_RETURN_IF_ERROR(
@@ -104,6 +105,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   WEFT_ASSIGN_OR_RETURN(session->config, ParseConfig(text, {}, CheckModelTable));
   WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.source_tokenizer, &session->source_tokenizer));
   WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.target_tokenizer, &session->target_tokenizer));
+  if (session->config.data.columns.source.size() > 1) {
+    const bool shared = session->config.data.shared_tokenizer;
+    if (session->source_tokenizer != nullptr) session->source_tokenizer->ReserveSeparator();
+    if (session->target_tokenizer != nullptr && shared) session->target_tokenizer->ReserveSeparator();
+  }
   session->class_names = meta.class_names;
   // A foreign file could lack a tokenizer that its kind of data needs.
   const DataKind kind = session->kind();
@@ -124,6 +130,21 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   return session;
 }
 
+absl::Status Session::CheckTokenizers(const CheckpointMeta& meta, const std::string& path) const {
+  const auto check = [&](const SerializedTokenizer& stored, const Tokenizer* own, const char* side) -> absl::Status {
+    std::unique_ptr<Tokenizer> restored;
+    WEFT_RETURN_IF_ERROR(RestoreTokenizer(stored, &restored));
+    if ((restored == nullptr) == (own == nullptr) && (own == nullptr || own->Fingerprint() == restored->Fingerprint())) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": was trained with another ", side,
+        " tokenizer: ", own == nullptr || restored == nullptr ? "one of the two has none" : DescribeMismatch(*own, *restored)));
+  };
+  WEFT_RETURN_IF_ERROR(check(meta.source_tokenizer, source_tokenizer.get(), "source"));
+  return check(meta.target_tokenizer, target_tokenizer.get(), "target");
+}
+
 EvaluationOptions Session::evaluation_options() const {
   EvaluationOptions options;
   options.kind = kind();
@@ -131,6 +152,8 @@ EvaluationOptions Session::evaluation_options() const {
   options.target_tokenizer = target_tokenizer.get();
   options.class_names = class_names;
   options.window = config.data.window;
+  options.storage.cache = config.data.cache;
+  options.columns = config.data.columns;
   return options;
 }
 

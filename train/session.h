@@ -33,6 +33,10 @@ struct Session {
   static absl::StatusOr<std::unique_ptr<Session>> Load(const std::string& run_or_checkpoint);
   static absl::StatusOr<std::unique_ptr<Session>> FromCheckpoint(const Checkpoint& checkpoint);
 
+  // FailedPrecondition, with both hashes, unless the checkpoint's tokenizers are those of this session: ids would mean other
+  // tokens. `path` names the checkpoint.
+  absl::Status CheckTokenizers(const CheckpointMeta& meta, const std::string& path) const;
+
   DataKind kind() const { return DataKindOf(config); }
   // What LoadEvaluationData needs.
   EvaluationOptions evaluation_options() const;

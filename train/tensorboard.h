@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "train/file.h"
+#include "data/file.h"
 #include "train/metrics.h"
 
 namespace weft {

@@ -106,15 +106,16 @@ class Run {
                           CompareForResume(CanonicalConfig(saved), CanonicalConfig(config_)));
     for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));
     if (meta.data_hash != job_->data->content_hash) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
-                          job_->data->content_hash, config_.data.train, config_.data.valid));
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "--resume: the data has changed since the run started (hash %016x, now %016x): %s %s", meta.data_hash,
+          job_->data->content_hash, absl::StrJoin(config_.data.train, " "), absl::StrJoin(config_.data.valid, " ")));
     }
+    WEFT_RETURN_IF_ERROR(job_->session->CheckTokenizers(meta, checkpoint.path()));
     WEFT_RETURN_IF_ERROR(LoadParameters(checkpoint, job_->session->parameters.get()));
     WEFT_RETURN_IF_ERROR(LoadOptimizer(checkpoint, &*job_->optimizer));
     job_->StartAverage();
     if (job_->average.has_value()) WEFT_RETURN_IF_ERROR(LoadAverage(checkpoint, *job_->session->parameters, &*job_->average));
-    WEFT_RETURN_IF_ERROR(job_->batcher->Seek(meta.position));
+    WEFT_RETURN_IF_ERROR(job_->batches->Seek(meta.position));
     skipped_in_row_ = meta.skipped_in_row;
     result_.step = meta.step;
     tokens_ = meta.tokens;
@@ -128,12 +129,16 @@ class Run {
 
   // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
   absl::Status Update() {
-    const Position start = job_->batcher->position();
+    const Position start = job_->batches->position();
     const int64_t epoch = start.epoch;
     leaves_.clear();
-    for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || job_->batcher->position().epoch == epoch); ++i) {
+    for (int64_t i = 0; i < config_.train.accumulate && (i == 0 || job_->batches->position().epoch == epoch); ++i) {
       if (i == static_cast<int64_t>(batches_.size())) batches_.push_back(std::make_unique<Batch>());
-      job_->batcher->Next(batches_[i].get());
+      if (const absl::Status status = job_->batches->Next(batches_[i].get()); !status.ok()) {
+        // The updates since the last checkpoint must not be lost with a file of data.
+        if (result_.updates > 0 && job_->batches->Seek(start).ok()) Save().IgnoreError();
+        return status;
+      }
       SplitBatch(batches_[i]->View(), config_.train.shards, &leaves_);
     }
     const RandomKey key =
@@ -196,7 +201,7 @@ class Run {
     // Something to look at or to start again from, if the run has saved nothing yet: the weights before this update.
     if (result_.last_checkpoint.empty() &&
         FirstNonFinite(*job_->session->parameters, job_->session->parameters->slab()).empty()) {
-      WEFT_RETURN_IF_ERROR(job_->batcher->Seek(start));
+      WEFT_RETURN_IF_ERROR(job_->batches->Seek(start));
       Save().IgnoreError();  // how the run ended must not depend on it
     }
     const std::string before =
@@ -259,7 +264,7 @@ class Run {
   // What is due after an update: validation on the grid of valid.every (or after an epoch), early stopping, a checkpoint.
   // Metrics of one step are one line.
   absl::Status ValidateAndSave() {
-    const bool epoch_end = job_->batcher->position().sequence == 0;
+    const bool epoch_end = job_->batches->position().sequence == 0;
     const bool on_grid =
         config_.valid.every > 0 ? result_.step % config_.valid.every == 0 : (config_.train.epochs > 0 && epoch_end);
     bool new_best = false;
@@ -309,9 +314,12 @@ class Run {
   // where there is one.
   absl::Status Validate() {
     if (job_->average.has_value()) job_->average->Swap(job_->session->parameters.get());
-    absl::StatusOr<Evaluation> validation =
-        Evaluate(*job_->session->model, *job_->session->parameters, job_->data->valid, config_.valid.metrics,
-                 config_.valid.batch_size, &*job_->runner, {config_.valid.beam, config_.valid.length_penalty});
+    absl::StatusOr<Evaluation> validation = Evaluate(*job_->session->model, *job_->session->parameters, job_->data->valid,
+                                                     config_.valid.metrics, config_.valid.batch_size, &*job_->runner,
+                                                     {.beam = config_.valid.beam,
+                                                      .length_penalty = config_.valid.length_penalty,
+                                                      .target_tokenizer = job_->session->target_tokenizer.get(),
+                                                      .text = ToTextMetricOptions(config_.valid)});
     if (job_->average.has_value()) job_->average->Swap(job_->session->parameters.get());
     WEFT_ASSIGN_OR_RETURN(result_.validation, std::move(validation));
     result_.has_validation = true;
@@ -331,7 +339,7 @@ class Run {
     meta.step = result_.step;
     meta.optimizer_updates = job_->optimizer->updates();
     meta.seed = static_cast<uint64_t>(config_.run.seed);
-    meta.position = job_->batcher->position();
+    meta.position = job_->batches->position();
     meta.tokens = tokens_;
     meta.shards = config_.train.shards;
     meta.data_hash = job_->data->content_hash;

@@ -24,11 +24,12 @@ int64_t TokensPerBatch(const TrainConfig& train, const ExampleSet& examples) {
   return std::max<int64_t>(1, std::min(train.batch_size, examples.size()) * total / examples.size());
 }
 
-// The data, with the tokenizers of train.init_from if that is set; a run that continues has them in its own checkpoints.
+// The data, with the tokenizers of train.init_from if that is set. A run that continues takes these, and learned ones, from its
+// own checkpoints.
 absl::StatusOr<std::unique_ptr<Dataset>> LoadJobData(const Config& config, bool fresh) {
   DataOptions options = ToDataOptions(config);
   const std::string& init_from = config.train.init_from;
-  if (init_from.empty()) return LoadData(options);
+  if (init_from.empty() && (fresh || !HasLearnedTokenizer(options))) return LoadData(options);
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> origin, Session::Load(fresh ? init_from : config.run.dir));
   if (origin->kind() != DataKindOf(config)) {
     return absl::FailedPreconditionError(absl::StrCat("train.init_from: ", init_from, " was trained on ",
@@ -104,9 +105,10 @@ absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bo
   WEFT_ASSIGN_OR_RETURN(job->data, LoadJobData(config, fresh));
   WEFT_ASSIGN_OR_RETURN(job->session, Session::Create(config, job->data.get()));
   const BatcherOptions batching{config.train.batch_size, config.train.batch_tokens, config.train.shuffle,
-                                static_cast<uint64_t>(config.run.seed)};
+                                config.train.sort_pool, static_cast<uint64_t>(config.run.seed)};
   WEFT_ASSIGN_OR_RETURN(Batcher batcher, Batcher::Create(&job->data->train, batching));
   job->batcher.emplace(std::move(batcher));
+  job->batches.emplace(*job->batcher);
 
   Parameters& parameters = *job->session->parameters;
   const int64_t batch_tokens = TokensPerBatch(config.train, job->data->train);

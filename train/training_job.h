@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/batch_prefetcher.h"
 #include "data/batcher.h"
 #include "data/load.h"
 #include "train/average.h"
@@ -28,7 +29,8 @@ struct TrainingJob {
   Config config;  // with what it left open settled: shards, the horizon of the schedule
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Session> session;
-  std::optional<Batcher> batcher;
+  std::optional<Batcher> batcher;  // at the start of the data, for counts
+  std::optional<BatchPrefetcher> batches;
   std::optional<Optimizer> optimizer;
   std::optional<GradientRunner> runner;
   std::optional<WeightAverage> average;  // with train.ema_decay

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -198,18 +199,33 @@ void OptionsReader::Choice(absl::string_view name, std::string& field, absl::Spa
   Mismatch(name, *value, message);
 }
 
-void OptionsReader::Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view) {
-  const OptionValue* value = Look(name);
-  if (value == nullptr) return;
-  const auto* list = std::get_if<OptionValue::List>(&value->value);
-  if (list == nullptr) return Mismatch(name, *value, "a list of strings");
+void OptionsReader::ReadWords(absl::string_view name, const OptionValue& value, absl::string_view allowed,
+                              std::vector<std::string>* field) {
+  const auto* list = std::get_if<OptionValue::List>(&value.value);
+  if (list == nullptr) return Mismatch(name, value, allowed);
   std::vector<std::string> words;
   for (const OptionValue& item : *list) {
     const auto* word = std::get_if<std::string>(&item.value);
-    if (word == nullptr) return Mismatch(name, item, "a list of strings");
+    if (word == nullptr) return Mismatch(name, item, allowed);
     words.push_back(*word);
   }
-  field = std::move(words);
+  *field = std::move(words);
+}
+
+void OptionsReader::Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view) {
+  const OptionValue* value = Look(name);
+  if (value != nullptr) ReadWords(name, *value, "a list of strings", &field);
+}
+
+void OptionsReader::OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view) {
+  const OptionValue* value = Look(name);
+  if (value == nullptr) return;
+  if (const auto* word = std::get_if<std::string>(&value->value)) {
+    field.clear();
+    if (!word->empty()) field.push_back(*word);
+  } else {
+    ReadWords(name, *value, "a string or a list of strings", &field);
+  }
 }
 
 void OptionsReader::Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view) {
@@ -230,6 +246,11 @@ void OptionsReader::Visit(absl::string_view name, std::vector<double>& field, co
 }
 
 const OptionValue* OptionsReader::Take(absl::string_view name) { return Look(name); }
+
+bool OptionsReader::FromCommandLine(absl::string_view name) const {
+  const OptionValue* value = options_.Find(name);
+  return value != nullptr && absl::StartsWith(value->where, "--set");
+}
 
 void OptionsReader::Error(absl::string_view name, absl::string_view message) {
   const OptionValue* value = options_.Find(name);
@@ -264,6 +285,9 @@ void OptionsWriter::Choice(absl::string_view name, std::string& field, absl::Spa
 void OptionsWriter::Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view) {
   options.Set(name, ListOf(field));
 }
+void OptionsWriter::OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view) {
+  options.Set(name, field.size() > 1 ? ListOf(field) : OptionValue{field.empty() ? std::string() : field[0], ""});
+}
 void OptionsWriter::Visit(absl::string_view name, std::vector<double>& field, const Range&, absl::string_view) {
   options.Set(name, ListOf(field));
 }
@@ -288,6 +312,10 @@ void FieldDescriber::Visit(absl::string_view name, std::vector<std::string>& fie
   const std::vector<absl::string_view> words(field.begin(), field.end());
   fields.push_back({std::string(name), "list of strings", absl::StrCat("[", DescribeChoices(words), "]"), "a list of strings",
                     std::string(doc)});
+}
+void FieldDescriber::OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) {
+  fields.push_back({std::string(name), "string or list of strings", field.empty() ? Quoted("") : Quoted(field[0]),
+                    "a string or a list of strings", std::string(doc)});
 }
 void FieldDescriber::Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) {
   const std::string numbers =

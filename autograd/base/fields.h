@@ -89,6 +89,8 @@ class FieldVisitor {
   }
   // Lists of words and of numbers.
   virtual void Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) = 0;
+  // A list of words that is written as a string where it has one: "a" is ["a"], and "" the empty list.
+  virtual void OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) = 0;
   virtual void Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) = 0;
 };
 
@@ -107,6 +109,7 @@ class OptionsReader : public FieldVisitor {
   void Choice(absl::string_view name, std::string& field, absl::Span<const absl::string_view> allowed,
               absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
+  void OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) override;
 
   // A key that the caller reads by himself (a nested table): known from now on. Null when absent.
@@ -115,6 +118,8 @@ class OptionsReader : public FieldVisitor {
   void Error(absl::string_view name, absl::string_view message);
   // Whether `name` was given in `options` itself.
   bool Has(absl::string_view name) const { return options_.Find(name) != nullptr; }
+  // Whether it was given on the command line.
+  bool FromCommandLine(absl::string_view name) const;
 
   // All errors so far, plus one for every key of `options` that nobody asked for, with the nearest known key. Messages are
   // "where: table.key: found X, allowed Y". Call it once.
@@ -123,6 +128,7 @@ class OptionsReader : public FieldVisitor {
  private:
   const OptionValue* Look(absl::string_view name);
   void Mismatch(absl::string_view name, const OptionValue& value, absl::string_view allowed);
+  void ReadWords(absl::string_view name, const OptionValue& value, absl::string_view allowed, std::vector<std::string>* field);
   template <class T>
   void CheckRange(absl::string_view name, const OptionValue& value, T number, const Range& range, T& field);
 
@@ -143,6 +149,7 @@ class OptionsWriter : public FieldVisitor {
   void Choice(absl::string_view name, std::string& field, absl::Span<const absl::string_view> allowed,
               absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
+  void OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) override;
 
   Options options;
@@ -161,6 +168,7 @@ class FieldDescriber : public FieldVisitor {
   void Choice(absl::string_view name, std::string& field, absl::Span<const absl::string_view> allowed,
               absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
+  void OneOrMore(absl::string_view name, std::vector<std::string>& field, absl::string_view doc) override;
   void Visit(absl::string_view name, std::vector<double>& field, const Range& range, absl::string_view doc) override;
 
   std::vector<FieldDescription> fields;

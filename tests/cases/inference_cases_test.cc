@@ -131,7 +131,7 @@ TEST(DropoutCase, B019_EvaluationAndGreedyAnswersUseNoDropout) {
   }
   // Training after evaluation drops as it would have without it.
   Batch batch;
-  ValidationBatches(&dropping.data->valid, 9).Next(&batch);
+  ASSERT_TRUE(ValidationBatches(&dropping.data->valid, 9).Next(&batch).ok());
   const std::vector<BatchView> leaf = {batch.View()};
   GradientRunner untouched(*dropping.session->model, *dropping.session->parameters);
   Tensor gradients;

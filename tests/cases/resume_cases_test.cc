@@ -1,4 +1,5 @@
 // Cases about going on after an interruption and about threads: whole runs, compared byte by byte.
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,23 @@ TEST(ResumeCase, B056_ARunInPiecesHasTheBitsOfTheWholeOne) {
   for (const char* name : {"best", "last"}) {
     EXPECT_EQ(BytesOf(job.Path("whole") + "/" + name), BytesOf(job.Path("twice") + "/" + name)) << name;
   }
+}
+
+// Pools of 5 of the 13 pairs, batches of so many tokens: steps 17 and 23 are in the middle of a pool and of a pass.
+TEST(ResumeCase, ARunWithSortedPoolsInPiecesHasTheBitsOfTheWholeOne) {
+  const Job job(kPairsJob, UnequalPairs(13));
+  const auto steps = [&](int n) {
+    Job::Set set = Everything({"data.valid=" + job.Path("train.tsv"), "train.sort_pool=5", absl::StrCat("train.steps=", n)});
+    std::replace(set.begin(), set.end(), std::string("train.batch_size=2"), std::string("train.batch_tokens=9"));
+    return set;
+  };
+  job.Train(steps(40), "whole");
+  job.Train(steps(17), "parts", RunDir::Mode::kFresh, 2);
+  job.Train(steps(23), "parts", RunDir::Mode::kResume, 1);
+  job.Train(steps(40), "parts", RunDir::Mode::kResume, 4);
+  const std::string whole = LastCheckpoint(job, "whole");
+  ASSERT_FALSE(whole.empty());
+  EXPECT_TRUE(whole == LastCheckpoint(job, "parts"));
 }
 
 TEST(ThreadsCase, B068_FiftyStepsHaveTheSameBitsForAnyNumberOfThreads) {

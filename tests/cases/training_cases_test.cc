@@ -39,7 +39,7 @@ TEST(AccumulationCase, B046_UnequalMicroBatchesEqualOneBatch) {
   GradientRunner runner(*fresh.session->model, *fresh.session->parameters);
   double sum = 0, mean_of_means = 0;
   Batch batch;
-  for (ValidationBatches batches(&fresh.data->train, 1); batches.Next(&batch);) {
+  for (ValidationBatches batches(&fresh.data->train, 1); *batches.Next(&batch);) {
     const std::vector<BatchView> leaf = {batch.View()};
     const LossSum loss = runner.Evaluate(leaf);
     sum += loss.loss;
@@ -70,7 +70,7 @@ TEST(AccumulationCase, B047_TheShortLastWindowIsDividedByItsOwnTokens) {
     std::vector<Batch> batches(window);
     std::vector<BatchView> leaves;
     for (Batch& batch : batches) {
-      batcher->Next(&batch);
+      EXPECT_TRUE(batcher->Next(&batch).ok());
       leaves.push_back(batch.View());
     }
     Tensor gradients;
@@ -131,7 +131,7 @@ TEST(ShuffleCase, B052_EpochsArePermutationsThatFollowTheSeedOnly) {
       ASSERT_TRUE(batcher.ok());
       Batch batch;
       while (batcher->position().epoch < 3) {
-        batcher->Next(&batch);
+        EXPECT_TRUE(batcher->Next(&batch).ok());
         epochs[batch.epoch].insert(epochs[batch.epoch].end(), batch.sequence_ids.begin(), batch.sequence_ids.end());
       }
     });

@@ -71,6 +71,90 @@ TEST_F(BadDataTest, MalformedPairsAreNamedByLine) {
   ExpectRefused("valid.tsv:2: target: unknown character \"z\"", {"--set", "data.valid=valid.tsv"});
 }
 
+TEST_F(BadDataTest, TwoFilesThatDoNotFit) {
+  Write("job.toml", kPairs);
+  Write("five", "a\nb\nc\nd\ne\n");
+  Write("six", "a\nb\nc\nd\ne\nf\n");
+  Write("blank", " \n\n \n\n\n");
+  Write("empty", "");
+  Write("bad", "a\nb\n\xff\nd\ne\n");
+  const auto files = [](const std::string& source, const std::string& target) {
+    return Args{"--set", absl::StrCat("data.train=[\"", source, "\", \"", target, "\"]")};
+  };
+  ExpectRefused("five and 6 in ", files("five", "six"));
+  ExpectRefused("found 6 lines in ", files("six", "five"));
+  ExpectRefused("five: has no pairs (5 lines, 0 kept, skipped 5 with an empty side (first: line 1))", files("five", "blank"));
+  ExpectRefused("empty: is empty", files("five", "empty"));
+  ExpectRefused("none: cannot read", files("five", "none"));
+  ExpectRefused("bad:3: invalid UTF-8 at byte offset 4", files("five", "bad"));
+  ExpectRefused("found 5 lines in ", Join(files("five", "five"), {"--set", "data.valid=[\"five\", \"six\"]"}));
+  ExpectRefused("six:6: source: unknown character \"f\"",
+                Join(files("five", "five"), {"--set", "data.valid=[\"six\", \"six\"]"}));
+  ExpectRefused("data.train: found 3 files", {"--set", "data.train=[\"five\", \"five\", \"five\"]"}, 2);
+}
+
+TEST_F(BadDataTest, ColumnsThatALineLacks) {
+  Write("job.toml", kPairs);
+  Write("pairs.tsv", "a\tb\tc\na\tb\n");
+  const Args columns = {"--set", "data.columns={ source = [1, 3], target = 2 }"};
+  ExpectRefused("pairs.tsv:1: found 3 columns, expected 2 in a training file (source TAB target); data.columns can name");
+  ExpectRefused("pairs.tsv:2: found 2 column(s), data.columns names 3", columns);
+  Write("pairs.tsv", "a\tb\tc\n");
+  EXPECT_THAT(Train("run", columns), Succeeds());
+  EXPECT_THAT(Weft({"generate", "run", "--prompt", "a"}), Fails(1, "--prompt 1: found 1 column(s), expected 2"));
+  EXPECT_THAT(Weft({"generate", "run", "--prompt", "a\tc"}), Succeeds());
+  EXPECT_THAT(Weft({"attention", "run", "--input", "a\tc\tb"}), Succeeds());
+}
+
+// Bytes that look odd in a line of pairs, and what becomes of them. None may crash, and none may shift a pair.
+TEST_F(BadDataTest, OddBytesInPairsAreReadOrRefusedByOneRule) {
+  Write("job.toml", kPairs);
+  const std::string megabyte(1 << 20, 'a');
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {std::string("\xFF\xFE"
+                   "a\0\t\0b\0",
+                   8),
+       "pairs.tsv:1: found a UTF-16 byte-order mark"},
+      {"a\tb\na\tb\xC3\n", "pairs.tsv:2: invalid UTF-8"},
+      {"a\tb\n\t\t\n", "pairs.tsv:2: found 3 columns"},
+      {"a\tb\nc\xE2\x80\xA8"
+       "d\n",
+       "pairs.tsv:2: found no tab"},  // U+2028 breaks no line
+  };
+  for (const auto& [bytes, message] : refused) {
+    Write("pairs.tsv", bytes);
+    ExpectRefused(message);
+  }
+  const std::vector<std::pair<std::string, std::string>> read = {
+      {"\xEF\xBB\xBF"
+       "a\tb\r\nb\ta\r\n",
+       "2 lines, 2 kept; 2 pairs, 2 source tokens (longest 1)"},
+      {"a\tb\rb\ta\r", "2 lines, 2 kept"},
+      {std::string("a\0\tb\nb\ta\n", 9), "2 lines, 2 kept; 2 pairs, 3 source tokens (longest 2)"},
+      {"\n\n \na\tb\n\n", "5 lines, 1 kept, skipped 4 empty lines"},
+      {"a\tb\n\t\nc\t\n\td\nb\ta\n", "5 lines, 2 kept, skipped 3 with an empty side (first: line 2)"},
+      {"a\xE2\x80\xA8\tb\n", "1 line, 1 kept; 1 pairs, 2 source tokens"},
+      {absl::StrCat("a\tb\n", megabyte, "\tb\n"), "2 lines, 1 kept, left out 1 longer"},
+  };
+  for (size_t i = 0; i < read.size(); ++i) {
+    Write("pairs.tsv", read[i].first);
+    const std::string run = absl::StrCat("run", i);
+    EXPECT_THAT(Train(run, {"--set", "train.steps=1", "--set", "data.max_source_length=1000"}), Succeeds()) << i;
+    EXPECT_THAT(Read(run + "/log.txt"), testing::HasSubstr(read[i].second));
+  }
+}
+
+TEST_F(BadDataTest, AnotherModelsDataIsRefused) {
+  Write("job.toml", kPairs);
+  Write("pairs.tsv", "ab\txy\n");
+  ASSERT_THAT(Train("letters"), Succeeds());
+  Write("greek.tsv", "\xCE\xB1\txy\n");
+  EXPECT_THAT(Weft({"eval", "letters", "--data", "greek.tsv"}),
+              Fails(1, "greek.tsv:1: source: unknown character \"\xCE\xB1\" (U+03B1) at character 1"));
+  Write("swapped.tsv", "xy\tab\n");
+  EXPECT_THAT(Weft({"eval", "letters", "--data", "swapped.tsv"}), Fails(1, "swapped.tsv:1: source: unknown character \"x\""));
+}
+
 TEST_F(BadDataTest, MalformedLabelsAreNamedByLine) {
   Write("job.toml", kLabels);
   for (const auto& [bytes, message] : std::vector<std::pair<std::string, std::string>>{

@@ -137,6 +137,23 @@ TEST_F(BenchTest, TheProfileAddsUpToLessThanAStepAndHasTheFormulasFlops) {
   EXPECT_EQ(lines[0]["flops"], 3 * (linear + head + attention));
 }
 
+TEST_F(BenchTest, AConfigIsTimedOnItsDataWithTheWaitForItsBatches) {
+  Write("job.toml", kReverse);
+  const std::vector<Json> lines = Bench({"--config", "job.toml", "--set", "train.batch_size=6", "--steps", "5", "--profile"});
+  ASSERT_GE(lines.size(), 5);
+  EXPECT_EQ(lines[0]["suite"], "job");
+  EXPECT_EQ(lines[0]["steps"], 5);
+  ExpectPositive(lines[0], {"tokens", "median_ms", "min_ms", "mean_ms", "tokens_per_s", "parameters", "wait_ms", "wait_share"});
+  EXPECT_LT(lines[0]["wait_share"], 1);
+  EXPECT_NEAR(lines[0]["wait_share"].get<double>() * lines[0]["mean_ms"].get<double>(), lines[0]["wait_ms"], 1e-9);
+  std::map<std::string, Json> rows;
+  for (const Json& line : lines) rows[line.value("profile", "")] = line;
+  ExpectPositive(rows["wait_for_batch"], {"backward_ms", "share_of_step", "calls"});
+  ExpectPositive(rows["optimizer"], {"backward_ms"});
+  ExpectPositive(rows["attention"], {"forward_ms", "backward_ms"});
+  EXPECT_FALSE(Exists("runs"));  // nothing is trained that anybody kept
+}
+
 TEST_F(BenchTest, WithoutJsonEachResultIsALine) {
   const Outcome profile = Weft({"bench", "--suite", "tiny", "--steps", "1", "--profile"});
   EXPECT_THAT(profile, Succeeds());
@@ -150,6 +167,9 @@ TEST_F(BenchTest, WrongChoicesExitTwoAndSayWhatIsAllowed) {
               Fails(2, "tiny,nano,baby,gpt2,seq2seq,seq2seq_ragged,gemm,attention,generate,all"));
   EXPECT_THAT(Weft({"bench", "--suite", "gemm", "--case", "huge"}), Fails(2, "--case: found huge"));
   EXPECT_THAT(Weft({"bench", "--suite", "tiny", "--case", "NT"}), Fails(2, "--case"));
+  EXPECT_THAT(Weft({"bench", "--suite", "tiny", "--config", "job.toml"}), Fails(2, "--config"));
+  EXPECT_THAT(Weft({"bench", "--set", "train.steps=1"}), Fails(2, "--config"));
+  EXPECT_THAT(Weft({"bench", "--config", "none.toml"}), Fails(2, "none.toml"));
   EXPECT_THAT(Weft({"bench", "--suite", "gemm", "--profile"}), Fails(2, "--profile needs a suite that trains"));
 }
 

@@ -83,6 +83,12 @@ TEST_F(TrainTest, EpochsOfTokenBatchesEndAtTheirEnd) {
   EXPECT_EQ(json["sequence"], 0);
 }
 
+TEST_F(TrainTest, PoolsMayNotChangeOnResume) {
+  ASSERT_THAT(Train("run", {"--set", "train.steps=4", "--set", "train.sort_pool=12"}), Succeeds());
+  EXPECT_THAT(Train("run", {"--resume"}), Fails(2, "train.sort_pool: found (not set), but the run was started with 12"));
+  EXPECT_THAT(Train("run", {"--resume", "--set", "train.sort_pool=12"}), Succeeds());
+}
+
 TEST_F(TrainTest, AnotherSeedGivesAnotherModel) {
   ASSERT_THAT(Train("a"), Succeeds());
   ASSERT_THAT(Train("b", {"--set", "run.seed=2"}), Succeeds());

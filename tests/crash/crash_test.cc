@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "data/file.h"
 #include "train/checkpoint.h"
-#include "train/file.h"
 
 namespace weft {
 

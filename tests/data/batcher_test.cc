@@ -44,7 +44,7 @@ std::vector<int64_t> Epoch(Batcher* batcher) {
   const int64_t epoch = batcher->position().epoch;
   Batch batch;
   while (batcher->position().epoch == epoch) {
-    batcher->Next(&batch);
+    EXPECT_TRUE(batcher->Next(&batch).ok());
     ids.insert(ids.end(), batch.sequence_ids.begin(), batch.sequence_ids.end());
   }
   return ids;
@@ -87,7 +87,7 @@ TEST(BatcherTest, PairsGetBosInFrontAndEosBehind) {
   const ExampleSet set = MakePairs(3);
   auto batcher = Batcher::Create(&set, {.batch_size = 3, .shuffle = false});
   Batch batch;
-  batcher->Next(&batch);
+  EXPECT_TRUE(batcher->Next(&batch).ok());
   EXPECT_THAT(batch.source_ids, ElementsAre(0, 1, 1, 2, 2, 2));
   EXPECT_THAT(batch.source_lengths, ElementsAre(1, 2, 3));
   EXPECT_THAT(batch.target_ids, ElementsAre(kBos, 0, kBos, 1, 1, kBos, 2, 2, 2));
@@ -103,12 +103,12 @@ TEST(BatcherTest, TextGivesEachWindowWithItsSuccessors) {
   const ExampleSet set = MakeText(7, 4);
   auto batcher = Batcher::Create(&set, {.batch_size = 2, .shuffle = false});
   Batch batch;
-  batcher->Next(&batch);
+  EXPECT_TRUE(batcher->Next(&batch).ok());
   EXPECT_THAT(batch.target_ids, ElementsAre(0, 1, 2, 3, 1, 2, 3, 4));
   EXPECT_THAT(batch.target_labels, ElementsAre(1, 2, 3, 4, 2, 3, 4, 5));
   EXPECT_THAT(batch.target_lengths, ElementsAre(4, 4));
   EXPECT_THAT(batch.source_lengths, IsEmpty());
-  batcher->Next(&batch);
+  EXPECT_TRUE(batcher->Next(&batch).ok());
   EXPECT_THAT(batch.target_labels, ElementsAre(3, 4, 5, 6));
 }
 
@@ -116,7 +116,7 @@ TEST(BatcherTest, LabelsGiveTextsAndClasses) {
   const ExampleSet set = MakeLabels(3);
   auto batcher = Batcher::Create(&set, {.batch_size = 3, .shuffle = false});
   Batch batch;
-  batcher->Next(&batch);
+  EXPECT_TRUE(batcher->Next(&batch).ok());
   EXPECT_THAT(batch.source_ids, ElementsAre(0, 1, 1, 2, 2, 2));
   EXPECT_THAT(batch.classes, ElementsAre(0, 1, 0));
   EXPECT_THAT(batch.target_ids, IsEmpty());
@@ -131,7 +131,7 @@ TEST(BatcherTest, BatchesNeverCrossAnEpoch) {
   Batch batch;
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
     for (int64_t size : {4, 4, 2}) {
-      batcher->Next(&batch);
+      EXPECT_TRUE(batcher->Next(&batch).ok());
       EXPECT_EQ(batch.size(), size);
       EXPECT_EQ(batch.epoch, epoch);
     }
@@ -150,7 +150,7 @@ TEST(BatcherTest, TokenBudgetsHoldUnlessOneExampleIsLonger) {
       int64_t batches = 0;
       int64_t previous_sum = 0;
       for (; batcher->position().epoch == 0; ++batches) {
-        batcher->Next(&batch);
+        EXPECT_TRUE(batcher->Next(&batch).ok());
         ASSERT_GE(batch.size(), 1);
         int64_t sum = 0;
         for (int64_t id : batch.sequence_ids) sum += set->Cost(id);
@@ -176,13 +176,101 @@ TEST(BatcherTest, APositionResumesInTheMiddleOfAnEpoch) {
     for (int step = 0; step < 40; ++step) {
       auto resumed = Batcher::Create(&set, options);
       ASSERT_TRUE(resumed->Seek(whole->position()).ok());
-      whole->Next(&expected);
-      resumed->Next(&found);
+      EXPECT_TRUE(whole->Next(&expected).ok());
+      EXPECT_TRUE(resumed->Next(&found).ok());
       EXPECT_EQ(found.sequence_ids, expected.sequence_ids);
       EXPECT_EQ(found.source_ids, expected.source_ids);
       EXPECT_EQ(found.target_labels, expected.target_labels);
       EXPECT_EQ(resumed->position(), whole->position());
     }
+  }
+}
+
+// Options with pools, among them such that a pool is the set, less than a batch, or ends with a smaller batch.
+std::vector<BatcherOptions> PoolOptions() {
+  std::vector<BatcherOptions> all;
+  for (int64_t pool : {1, 5, 24, 40, 97, 1000}) {
+    all.push_back({.batch_size = 8, .sort_pool = pool, .seed = 4});
+    all.push_back({.batch_tokens = 40, .sort_pool = pool, .seed = 4});
+  }
+  return all;
+}
+
+TEST(BatcherTest, PoolsTakeEveryExampleOnceAndCountTheirBatches) {
+  const ExampleSet pairs = MakePairs(97), labels = MakeLabels(97);
+  for (const ExampleSet* set : {&pairs, &labels}) {
+    for (const BatcherOptions& options : PoolOptions()) {
+      auto batcher = Batcher::Create(set, options);
+      ASSERT_TRUE(batcher.ok()) << batcher.status();
+      std::set<std::vector<int64_t>> orders;
+      for (int64_t epoch = 0; epoch < 3; ++epoch) {
+        std::vector<int64_t> ids;
+        int64_t batches = 0;
+        Batch batch;
+        for (; batcher->position().epoch == epoch; ++batches) {
+          ASSERT_TRUE(batcher->Next(&batch).ok());
+          EXPECT_EQ(batch.epoch, epoch);
+          EXPECT_TRUE(options.batch_size == 0 || batch.size() <= options.batch_size);
+          EXPECT_TRUE(options.batch_tokens == 0 || batch.loss_terms() <= options.batch_tokens || batch.size() == 1 ||
+                      set->kind() == DataKind::kLabels);
+          ids.insert(ids.end(), batch.sequence_ids.begin(), batch.sequence_ids.end());
+        }
+        EXPECT_EQ(batcher->CountBatches(epoch), batches) << options.sort_pool;
+        EXPECT_EQ(ids.size(), 97);
+        EXPECT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), 97);
+        orders.insert(ids);
+      }
+      EXPECT_EQ(orders.size(), 3);
+    }
+  }
+}
+
+TEST(BatcherTest, PoolsAreRunsOfTheOrderWithoutThem) {
+  const ExampleSet set = MakePairs(90);
+  auto plain = Batcher::Create(&set, {.batch_size = 8, .seed = 4});
+  auto pooled = Batcher::Create(&set, {.batch_size = 8, .sort_pool = 30, .seed = 4});
+  const std::vector<int64_t> order = Epoch(&*plain), found = Epoch(&*pooled);
+  for (int64_t first = 0; first < 90; first += 30) {
+    EXPECT_THAT(std::vector<int64_t>(found.begin() + first, found.begin() + first + 30),
+                testing::UnorderedElementsAreArray(order.begin() + first, order.begin() + first + 30));
+  }
+}
+
+TEST(BatcherTest, TheBatchesOfAPoolHaveNeighbouringLengthsInAShuffledOrder) {
+  const ExampleSet set = MakePairs(700);
+  auto batcher = Batcher::Create(&set, {.batch_size = 10, .sort_pool = 700, .seed = 4});
+  Batch batch;
+  std::vector<int64_t> shortest;
+  for (int step = 0; step < 70; ++step) {
+    ASSERT_TRUE(batcher->Next(&batch).ok());
+    const auto [low, high] = std::minmax_element(batch.target_lengths.begin(), batch.target_lengths.end());
+    EXPECT_EQ(*low, *high);  // 100 of each of the 7 lengths
+    shortest.push_back(*low);
+  }
+  EXPECT_FALSE(std::is_sorted(shortest.begin(), shortest.end()));
+  std::sort(shortest.begin(), shortest.end());
+  EXPECT_EQ(shortest.front(), 2);
+  EXPECT_EQ(shortest.back(), 8);
+}
+
+TEST(BatcherTest, APositionResumesInTheMiddleOfAPool) {
+  const ExampleSet set = MakePairs(97);
+  for (const BatcherOptions& options : PoolOptions()) {
+    auto whole = Batcher::Create(&set, options);
+    Batch expected, found;
+    for (int step = 0; step < 40; ++step) {
+      auto resumed = Batcher::Create(&set, options);
+      ASSERT_TRUE(resumed->Seek(whole->position()).ok());
+      EXPECT_TRUE(whole->Next(&expected).ok());
+      EXPECT_TRUE(resumed->Next(&found).ok());
+      EXPECT_EQ(found.sequence_ids, expected.sequence_ids);
+      EXPECT_EQ(found.target_labels, expected.target_labels);
+      EXPECT_EQ(resumed->position(), whole->position());
+    }
+    // A place inside of a batch still leads through the rest of the epoch.
+    auto inside = Batcher::Create(&set, options);
+    ASSERT_TRUE(inside->Seek({0, 3}).ok());
+    EXPECT_EQ(Epoch(&*inside).size(), 94);
   }
 }
 
@@ -199,7 +287,8 @@ TEST(BatcherTest, BadSizesAndEmptySetsAreRefused) {
   const ExampleSet set = MakePairs(10);
   for (const BatcherOptions& bad :
        {BatcherOptions{}, BatcherOptions{.batch_size = 1, .batch_tokens = 1}, BatcherOptions{.batch_size = -1},
-        BatcherOptions{.batch_size = -1, .batch_tokens = 5}, BatcherOptions{.batch_tokens = -5}}) {
+        BatcherOptions{.batch_size = -1, .batch_tokens = 5}, BatcherOptions{.batch_tokens = -5},
+        BatcherOptions{.batch_size = 1, .sort_pool = -1}, BatcherOptions{.batch_size = 1, .shuffle = false, .sort_pool = 2}}) {
     EXPECT_EQ(Batcher::Create(&set, bad).status().code(), absl::StatusCode::kInvalidArgument);
   }
   const ExampleSet empty = ExampleSet::Pairs(kBos, kEos);
@@ -211,10 +300,11 @@ TEST(BatcherTest, ASteadyBatchKeepsItsMemory) {
   const ExampleSet labels = MakeLabels(300);
   const ExampleSet text = MakeText(300, 6);
   for (const ExampleSet* set : {&pairs, &labels, &text}) {
-    for (const BatcherOptions& options : {BatcherOptions{.batch_size = 8}, BatcherOptions{.batch_tokens = 50}}) {
+    for (const BatcherOptions& options : {BatcherOptions{.batch_size = 8}, BatcherOptions{.batch_tokens = 50},
+                                          BatcherOptions{.batch_tokens = 50, .sort_pool = 64}}) {
       auto batcher = Batcher::Create(set, options);
       Batch batch;
-      batcher->Next(&batch);
+      EXPECT_TRUE(batcher->Next(&batch).ok());
       const Batch* before = &batch;
       const auto memory = [&] {
         return std::vector<const void*>{before->sequence_ids.data(),   before->source_ids.data(),
@@ -223,9 +313,20 @@ TEST(BatcherTest, ASteadyBatchKeepsItsMemory) {
                                         before->classes.data()};
       };
       const std::vector<const void*> first = memory();
-      for (int step = 0; step < 200; ++step) batcher->Next(&batch);
+      for (int step = 0; step < 200; ++step) EXPECT_TRUE(batcher->Next(&batch).ok());
       EXPECT_EQ(memory(), first);  // no vector moved, so none grew
     }
+  }
+}
+
+TEST(BatcherTest, BatchesOfEqualWindowsAreCountedWithoutGoingThroughThem) {
+  for (int64_t budget : {1, 6, 7, 31, 1000000}) {
+    const ExampleSet text = MakeText(106, 6);
+    auto batcher = Batcher::Create(&text, {.batch_tokens = budget});
+    Batch batch;
+    int64_t batches = 0;
+    for (; batcher->position().epoch == 0; ++batches) ASSERT_TRUE(batcher->Next(&batch).ok());
+    EXPECT_EQ(batcher->CountBatches(0), batches) << budget;
   }
 }
 
@@ -233,7 +334,7 @@ TEST(BatcherTest, ViewsCutABatchIntoItsSequences) {
   const ExampleSet set = MakePairs(5);
   auto batcher = Batcher::Create(&set, {.batch_size = 5, .shuffle = false});
   Batch batch;
-  batcher->Next(&batch);
+  EXPECT_TRUE(batcher->Next(&batch).ok());
   const BatchView view = batch.View(1, 2);
   EXPECT_THAT(view.sequence_ids, ElementsAre(1, 2));
   EXPECT_THAT(view.source_ids, ElementsAre(1, 1, 2, 2, 2));
@@ -253,13 +354,13 @@ TEST(BatcherTest, ValidationGoesThroughTheSetOnceInOrder) {
     Batch batch;
     std::vector<int64_t> ids;
     int64_t terms = 0;
-    while (batches.Next(&batch)) {
+    while (*batches.Next(&batch)) {
       ids.insert(ids.end(), batch.sequence_ids.begin(), batch.sequence_ids.end());
       terms += batch.loss_terms();
     }
     EXPECT_THAT(ids, ElementsAre(0, 1, 2, 3, 4, 5, 6));
     EXPECT_EQ(terms, set.total_target_tokens());
-    EXPECT_FALSE(batches.Next(&batch));
+    EXPECT_FALSE(*batches.Next(&batch));
   }
 }
 

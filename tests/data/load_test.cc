@@ -3,23 +3,103 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
 #include "data/tasks/task.h"
+#include "data/text_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/data/temp_file.h"
+#include "tests/train/temporary_folder.h"
 
 namespace weft {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::unique_ptr<Dataset> Load(const DataOptions& options) {
   auto data = LoadData(options);
   EXPECT_TRUE(data.ok()) << data.status();
   return data.ok() ? *std::move(data) : nullptr;
+}
+
+std::vector<int32_t> WindowOf(const ExampleSet& set, int64_t i) {
+  std::vector<int32_t> window(set.TargetLength(i) + 1);
+  EXPECT_TRUE(set.ReadWindow(i, absl::MakeSpan(window)).ok());
+  return window;
+}
+
+TEST(LoadTest, ALargeTextInTheCacheGivesTheSameDataAsOneInMemory) {
+  std::string text;
+  for (int64_t i = 0; i < 20000; ++i) {
+    absl::StrAppend(&text, i * i % 977, i % 9 == 0 ? "\r\n" : i % 11 == 0 ? " caf\xC3\xA9 " : " ");
+  }
+  const TempFile train("t", text), valid("v", "1 2\r\n9");
+  const TemporaryFolder folder;
+  for (const TokenizerOptions& tokenizer : {TokenizerOptions{.kind = "char"}, TokenizerOptions{.kind = "byte"},
+                                            TokenizerOptions{.kind = "word", .unknown = true, .min_count = 3}}) {
+    for (const bool by_fraction : {true, false}) {
+      DataOptions options{.kind = "text", .train = train.path(), .window = 16, .target_tokenizer = tokenizer};
+      if (by_fraction) options.valid_fraction = 0.1;
+      if (!by_fraction) options.valid = valid.path();
+      const auto held = Load(options);
+      options.storage = {.in_memory = 0, .cache = folder.path()};
+      const auto cached = Load(options), again = Load(options);
+      ASSERT_TRUE(held != nullptr && cached != nullptr && again != nullptr);
+      EXPECT_EQ(cached->content_hash, held->content_hash);
+      EXPECT_EQ(cached->target_tokenizer->Fingerprint(), held->target_tokenizer->Fingerprint());
+      // The same words, after lines that say where the ids are.
+      EXPECT_THAT(cached->report, EndsWith(held->report));
+      EXPECT_THAT(again->report, HasSubstr("found there\n"));
+      for (const auto& [a, b] : {std::pair(&held->train, &cached->train), std::pair(&held->valid, &again->valid)}) {
+        ASSERT_EQ(a->size(), b->size());
+        for (int64_t i = 0; i < a->size(); i += 97) EXPECT_EQ(WindowOf(*a, i), WindowOf(*b, i)) << i;
+      }
+    }
+  }
+}
+
+TEST(LoadTest, ALargeTextIsRefusedForWhatASmallOneIs) {
+  const TemporaryFolder folder;
+  DataOptions options{.kind = "text", .window = 2, .storage = {.in_memory = 0, .cache = folder.path()}};
+  const auto message_for = [&](absl::string_view bytes, const std::string& kind) {
+    const TempFile file("t", bytes);
+    options.train = file.path();
+    options.target_tokenizer = {.kind = kind};
+    const absl::Status large = LoadData(options).status();
+    DataOptions small = options;
+    small.storage.in_memory = 1000;
+    EXPECT_EQ(large, LoadData(small).status());
+    return std::string(large.message());
+  };
+  EXPECT_THAT(message_for("abc\nde\xFFgh\n", "char"), HasSubstr(":2: invalid UTF-8 at byte offset 6"));
+  EXPECT_THAT(message_for(" \t ", "word"), HasSubstr("word tokenizer: the training text has no symbols"));
+  EXPECT_THAT(message_for("ab", "char"), HasSubstr("2 training tokens are too few"));
+  EXPECT_THAT(message_for("", "byte"), HasSubstr("is empty"));
+  const TempFile train("a", "abcabc\n"), valid("v", "ab\nabxc\n");
+  options.train = train.path();
+  options.valid = valid.path();
+  options.target_tokenizer = {.kind = "char"};
+  EXPECT_THAT(std::string(LoadData(options).status().message()),
+              HasSubstr(":2: unknown character \"x\" (U+0078) at character 3"));
+}
+
+TEST(LoadTest, ALargeTextIsEvaluatedAsASmallOneIs) {
+  const TempFile file("t", "abcabcabcd");
+  const TemporaryFolder folder;
+  const auto data = Load({.kind = "text", .train = file.path(), .window = 3});
+  EvaluationOptions options{.kind = DataKind::kText, .target_tokenizer = data->target_tokenizer.get(), .window = 4};
+  const auto held = LoadEvaluationData(file.path(), options);
+  options.storage = {.in_memory = 0, .cache = folder.path()};
+  const auto cached = LoadEvaluationData(file.path(), options);
+  ASSERT_TRUE(held.ok() && cached.ok()) << cached.status();
+  EXPECT_EQ(held->content_hash, cached->content_hash);
+  EXPECT_EQ(WindowOf(held->examples, 2), WindowOf(cached->examples, 2));
 }
 
 TEST(LoadTest, TextByFraction) {
@@ -31,7 +111,7 @@ TEST(LoadTest, TextByFraction) {
   EXPECT_EQ(data->target_tokenizer->size(), 4);  // the vocabulary covers the validation part
   EXPECT_EQ(data->train.size(), 5);
   EXPECT_EQ(data->valid.size(), 1);
-  EXPECT_THAT(data->valid.Window(0), ElementsAre(2, 3));
+  EXPECT_THAT(WindowOf(data->valid, 0), ElementsAre(2, 3));
   EXPECT_THAT(data->report, HasSubstr("8 tokens"));
 }
 
@@ -71,7 +151,7 @@ TEST(LoadTest, NewlineStyleAndByteOrderMarkChangeNothing) {
   ASSERT_TRUE(one != nullptr && two != nullptr);
   EXPECT_EQ(one->content_hash, two->content_hash);
   EXPECT_EQ(one->target_tokenizer->Fingerprint(), two->target_tokenizer->Fingerprint());
-  EXPECT_EQ(one->train.Window(1), two->train.Window(1));
+  EXPECT_EQ(WindowOf(one->train, 1), WindowOf(two->train, 1));
 }
 
 TEST(LoadTest, NulIsAnOrdinarySymbol) {
@@ -79,8 +159,8 @@ TEST(LoadTest, NulIsAnOrdinarySymbol) {
   for (const char* kind : {"char", "byte"}) {
     const auto data = Load({.kind = "text", .train = file.path(), .window = 3, .target_tokenizer = {.kind = kind}});
     ASSERT_NE(data, nullptr);
-    EXPECT_EQ(data->train.Window(0).size(), 4);
-    EXPECT_EQ(data->target_tokenizer->Decode(data->train.Window(0)), std::string("a\0b\n", 4));
+    EXPECT_EQ(WindowOf(data->train, 0).size(), 4);
+    EXPECT_EQ(data->target_tokenizer->Decode(WindowOf(data->train, 0)), std::string("a\0b\n", 4));
   }
 }
 
@@ -222,6 +302,84 @@ TEST(LoadTest, EvaluationOfTextAndLabels) {
   const auto labelled = LoadEvaluationData(labels.path(), options);
   ASSERT_TRUE(labelled.ok()) << labelled.status();
   EXPECT_EQ(labelled->examples.Class(0), 1);
+}
+
+TEST(LoadTest, PairsInTwoFilesAreThoseOfOne) {
+  const TempFile table("t.tsv", "ab\tX Y\nba\tY\n"), more("v.tsv", "bb\tX\tY Y\n");
+  // CRLF, a byte-order mark and a missing newline at the end change nothing.
+  const TempFile source("t.en",
+                        "\xEF\xBB\xBF"
+                        "ab\r\nba\r\n"),
+      target("t.de", "X Y\nY");
+  const TempFile valid_source("v.en", "bb\n"), valid_target("v.de", "X"), valid_more("v.de2", "Y Y\n");
+  const TokenizerOptions words{.kind = "word"};
+  const auto one = Load({.kind = "pairs", .train = table.path(), .valid = more.path(), .target_tokenizer = words});
+  const auto two = Load({.kind = "pairs",
+                         .train = source.path(),
+                         .valid = valid_source.path(),
+                         .train_targets = {target.path()},
+                         .valid_targets = {valid_target.path(), valid_more.path()},
+                         .target_tokenizer = words});
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  EXPECT_EQ(one->source_tokenizer->Fingerprint(), two->source_tokenizer->Fingerprint());
+  EXPECT_EQ(one->target_tokenizer->Fingerprint(), two->target_tokenizer->Fingerprint());
+  for (int64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(one->train.Source(i), two->train.Source(i));
+    EXPECT_EQ(one->train.Target(i), two->train.Target(i));
+  }
+  EXPECT_EQ(two->valid.reference_count(0), 2);
+  EXPECT_EQ(two->valid.ReferenceText(0, 1), one->valid.ReferenceText(0, 1));
+  EXPECT_THAT(two->report,
+              HasSubstr(absl::StrCat(FullPath(source.path()), " and ", FullPath(target.path()), ": 2 lines, 2 kept")));
+}
+
+TEST(LoadTest, TheHashOfTwoFilesIsThatOfBothTexts) {
+  const TempFile source("s", "ab\nba\n"), target("t", "x\ny\n"), other("o", "y\nx\n");
+  const auto hash = [&](const TempFile& file) {
+    return Load({.kind = "pairs", .train = source.path(), .train_targets = {file.path()}})->content_hash;
+  };
+  EXPECT_EQ(hash(target), hash(target));
+  EXPECT_NE(hash(target), hash(other));
+}
+
+TEST(LoadTest, LimitsLeaveOutTrainingPairsOnly) {
+  const TempFile train("t", "ab\tab\nabab\ta\nb\tb\n"), valid("v", "abab\tabab\n");
+  const auto data = Load({.kind = "pairs", .train = train.path(), .valid = valid.path(), .max_source_length = 3});
+  ASSERT_NE(data, nullptr);
+  EXPECT_EQ(data->train.size(), 2);
+  EXPECT_EQ(data->valid.size(), 1);
+  EXPECT_THAT(data->report, HasSubstr("left out 1 longer"));
+  EXPECT_THAT(std::string(LoadData({.kind = "pairs", .train = valid.path(), .max_target_length = 3}).status().message()),
+              HasSubstr("has no pairs (1 line, 0 kept, left out 1 longer"));
+}
+
+TEST(LoadTest, SeveralColumnsReserveASeparator) {
+  const TempFile train("t", "ab\tx\tb\nba\ty\ta\n");
+  for (const bool shared : {false, true}) {
+    const auto data = Load({.kind = "pairs",
+                            .train = train.path(),
+                            .columns = {.source = {1, 3}, .target = 2, .named = true},
+                            .shared_tokenizer = shared});
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(data->source_tokenizer->sep(), data->source_tokenizer->size() - 1);
+    EXPECT_EQ(data->target_tokenizer->sep() >= 0, shared);
+    EXPECT_EQ(data->source_tokenizer->size() == data->target_tokenizer->size(), shared);
+    EXPECT_EQ(data->train.Source(0)[2], data->source_tokenizer->sep());
+  }
+}
+
+TEST(LoadTest, OnlyPairsMayBeInSeveralFiles) {
+  const TempFile file("t", "abc");
+  const auto model = Load({.kind = "text", .train = file.path(), .window = 2});
+  ASSERT_NE(model, nullptr);
+  EvaluationOptions options;
+  options.target_tokenizer = model->target_tokenizer.get();
+  options.window = 2;
+  const std::vector<std::string> paths = {file.path(), file.path()};
+  EXPECT_EQ(LoadEvaluationData(paths, options).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(LoadData({.kind = "text", .train = file.path(), .train_targets = {file.path()}, .window = 2}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
+#include "data/hash.h"
 #include "tests/fuzz/fuzz.h"
 #include "train/checkpoint.h"
-#include "train/hash.h"
 #include "train/session.h"
 
 namespace {

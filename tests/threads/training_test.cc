@@ -50,7 +50,7 @@ std::vector<char> Train(int threads) {
     EXPECT_TRUE(batcher.ok());
     Batch batch;
     for (uint64_t step = 0; step < 3; ++step) {
-      batcher->Next(&batch);
+      EXPECT_TRUE(batcher->Next(&batch).ok());
       std::vector<BatchView> leaves;
       SplitBatch(batch.View(), 7, &leaves);
       Tensor gradients;

@@ -30,7 +30,7 @@ CheckpointMeta SomeMeta() {
   meta.data_hash = 0xFEDCBA9876543210u;
   meta.config_toml = "[train]\nsteps = 20\n";
   meta.source_tokenizer = {"char", {"a", "\xC3\xA9", std::string("\0", 1)}, false, false};
-  meta.target_tokenizer = {"word", {"AH0", "B"}, true, true};
+  meta.target_tokenizer = {"unigram", {"AH0", " B"}, true, true, "", {-1.5f, -2.25f}, false, "nfkc"};
   meta.class_names = {"no", "yes"};
   meta.history = {{5, "loss", 0.9868011474609375}, {7, "loss", std::nan("")}};
   meta.best = {5, std::numeric_limits<double>::infinity(), 1};
@@ -87,7 +87,9 @@ TEST(Checkpoint, RestoresEveryFieldOfTheMeta) {
   EXPECT_EQ(meta.data_hash, want.data_hash);
   EXPECT_EQ(meta.config_toml, want.config_toml);
   EXPECT_EQ(meta.source_tokenizer.symbols, want.source_tokenizer.symbols);
-  EXPECT_EQ(meta.target_tokenizer.kind, "word");
+  EXPECT_EQ(meta.target_tokenizer.kind, "unigram");
+  EXPECT_EQ(meta.target_tokenizer.scores, want.target_tokenizer.scores);
+  EXPECT_EQ(meta.target_tokenizer.normalization, "nfkc");
   EXPECT_TRUE(meta.target_tokenizer.specials && meta.target_tokenizer.unknown);
   EXPECT_EQ(meta.class_names, want.class_names);
   ASSERT_EQ(meta.history.size(), 2u);

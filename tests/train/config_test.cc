@@ -42,21 +42,36 @@ TEST(ConfigTest, ReadsSectionsAndFillsDefaults) {
 }
 
 TEST(ConfigTest, PrintedConfigLoadsToItself) {
-  std::vector<Config> configs = {LoadGood(),
-                                 LoadGood({"train.epochs=3", "schedule.kind=constant"}),
-                                 LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
-                                 LoadGood({"optimizer.kind=lion", "optimizer.weight_decay=0.1", "train.gradient_noise=0.3"}),
-                                 LoadGood({"optimizer.kind=adafactor",
-                                           "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
-                                           "lr_scale = 0.1, weight_decay = 0 }]"}),
-                                 LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
-                                 LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
-                                 LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
-                                 LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
-                                 LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
-                                 LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
-                                 LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
+  std::vector<Config> configs = {
+      LoadGood(),
+      LoadGood({"train.epochs=3", "schedule.kind=constant"}),
+      LoadGood({"optimizer.kind=sgd", "optimizer.momentum=0.9", "optimizer.nesterov=true"}),
+      LoadGood({"optimizer.kind=lion", "optimizer.weight_decay=0.1", "train.gradient_noise=0.3"}),
+      LoadGood({"optimizer.kind=adafactor",
+                "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
+                "lr_scale = 0.1, weight_decay = 0 }]"}),
+      LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
+      LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
+      LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
+      LoadGood({"run.dir=run ü 1#%20'x\"", "data.train=-x y\\.tsv"}),
+      LoadGood({"data.tokenizer={ kind = \"char\", shared = true }"}),
+      LoadGood({"data.tokenizer={ target = { kind = \"word\", unknown = true, max_size = 10 } }"}),
+      LoadGood({"data.tokenizer={ kind = \"word\", joiner = \"@@\" }"}),
+      LoadGood({"data.tokenizer={ kind = \"bpe\", vocab_size = 400, shared = true, sampling = { "
+                "bpe_dropout = 0.1 } }"}),
+      LoadGood({"data.tokenizer={ source = { kind = \"unigram\", vocab_size = 90, byte_fallback = false, "
+                "unknown = true, character_coverage = 0.9995, normalization = \"nfkc\", sampling = { "
+                "alpha = 0.2 } }, target = { kind = \"char\" } }"}),
+      LoadGood({"data.tokenizer={ kind = \"bpe\", file = \"a b.tok\" }"}),
+      LoadGood({"data.train=[\"a.en\", \"a.de\"]", "data.valid=[\"b\", \"c\", \"d\"]", "data.max_source_length=9",
+                "data.max_target_length=8"}),
+      LoadGood({"data.columns={ source = [1, 3], target = 2, references = 5 }",
+                "valid.metrics=[\"loss\", \"bleu\", \"chrf++\"]", "valid.best=chrf++", "valid.lowercase=true",
+                "valid.bleu={ tokenize = \"intl\" }"}),
+      LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
   const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
+  configs.push_back(LoadTextConfig({"data.cache=/caches/of/tokens"}));
+  configs.push_back(LoadGood({"train.sort_pool=4096"}));
   configs.push_back(*Load(task));
   configs.push_back(*Load(task, {"data.tokenizer={ source = { kind = \"byte\" } }"}));
   for (const Config& config : configs) {
@@ -75,6 +90,7 @@ TEST(ConfigTest, CanonicalConfigKnowsNoPathsAndLoads) {
   EXPECT_NE(canonical, CanonicalConfig(LoadGood({"run.seed=4"})));
   EXPECT_NE(canonical, CanonicalConfig(LoadGood({"model.d_model=65"})));
   EXPECT_THAT(canonical, testing::Not(HasSubstr("/")));
+  EXPECT_EQ(CanonicalConfig(LoadTextConfig({"data.cache=/c"})), CanonicalConfig(LoadTextConfig({})));
   const absl::StatusOr<Config> again =
       ParseConfig({.text = canonical, .name = "checkpoint", .needs_data_files = false}, {}, CheckModel);
   ASSERT_TRUE(again.ok()) << again.status();
@@ -254,6 +270,11 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
               ElementsAre(HasSubstr("needs optimizer.momentum > 0")));
   EXPECT_THAT(ErrorsWithSet({"data.window=64"}),
               ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\", only with \"text\"")));
+  EXPECT_THAT(ErrorsWithSet({"data.cache=c"}), ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\"")));
+  EXPECT_THAT(ErrorsWithSet({"train.sort_pool=100", "train.shuffle=false"}),
+              ElementsAre("--set train.sort_pool: has no meaning with train.shuffle = false: nothing is reordered"));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "train.sort_pool=100"})),
+              ElementsAre(HasSubstr("train.sort_pool: has no meaning with data.kind = \"text\"")));
   EXPECT_THAT(ErrorsWithSet({"model.family=decoder"}),
               ElementsAre("--set model.family: found \"decoder\", but data.kind = \"pairs\" needs \"encoder_decoder\""));
   EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.metrics=[\"per\"]"})),
@@ -291,6 +312,50 @@ TEST(ConfigTest, TokenizersOfBothSidesAndTheirRules) {
               ElementsAre(HasSubstr("only pairs have two sides")));
 }
 
+TEST(ConfigTest, PiecesAndTheirRules) {
+  const auto set = [](absl::string_view value) { return absl::StrCat("data.tokenizer=", value); };
+  const Config config = LoadGood({set("{ kind = \"bpe\", vocab_size = 400, sampling = { bpe_dropout = 0.1 } }")});
+  EXPECT_EQ(config.data.source_tokenizer.vocab_size, 400);
+  EXPECT_TRUE(config.data.target_tokenizer.byte_fallback);
+  EXPECT_EQ(config.data.target_tokenizer.sampling.bpe_dropout, 0.1);
+  const auto refused = [&](absl::string_view table, absl::string_view message) {
+    EXPECT_THAT(ErrorsWithSet({set(table)}), ElementsAre(HasSubstr(std::string(message)))) << table;
+  };
+  refused("{ kind = \"bpe\" }", "data.tokenizer.vocab_size: missing");
+  refused("{ kind = \"char\", vocab_size = 4 }", "only with \"bpe\" and \"unigram\"");
+  refused("{ kind = \"bpe\", vocab_size = 0 }", "vocab_size: found 0");
+  refused("{ kind = \"bpe\", vocab_size = 400, unknown = true }", "needs byte_fallback = false");
+  refused("{ kind = \"bpe\", vocab_size = 400, character_coverage = 0.0 }", "character_coverage: found 0");
+  refused("{ kind = \"bpe\", vocab_size = 400, byte_fallback = false, character_coverage = 0.9 }",
+          "below 1 needs byte_fallback");
+  refused("{ kind = \"bpe\", vocab_size = 400, normalization = \"nfd\" }", "normalization: found \"nfd\"");
+  refused("{ kind = \"bpe\", vocab_size = 400, joiner = \"@@\" }", "joiner: has no meaning");
+  refused("{ kind = \"word\", joiner = \"@ @\" }", "has a space, tab or newline");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = { alpha = 0.1 } }", "sampling.alpha: has no meaning");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = { bpe_dropout = 1.5 } }", "bpe_dropout: found 1.5");
+  refused("{ kind = \"bpe\", vocab_size = 400, sampling = {} }", "found an empty table, allowed { bpe_dropout = 0.1 }");
+  refused("{ kind = \"unigram\", vocab_size = 400, sampling = 0.1 }", "allowed a table like { alpha = 0.1 }");
+  refused("{ kind = \"word\", sampling = { alpha = 1.0 } }", "sampling: has no meaning with data.tokenizer.kind = \"word\"");
+  refused("{ kind = \"bpe\", file = \"a.tok\", vocab_size = 400 }", "vocab_size: excludes data.tokenizer.file");
+  refused("{ kind = \"bpe\", file = \"\" }", "file: found \"\"");
+}
+
+TEST(ConfigTest, TokenizerFilesAreRelativeToTheDataAndInNoCheckpoint) {
+  const std::string with_file = ", file = \"a.tok\"";
+  const auto load = [&](const std::string& file) {
+    return *Load(absl::StrReplaceAll(kGood, {{"{ kind = \"word\" }", absl::StrCat("{ kind = \"bpe\"", file, " }")}}));
+  };
+  const Config config = load(with_file);
+  EXPECT_THAT(config.data.target_tokenizer.file, testing::EndsWith("/g2p/a.tok"));
+  EXPECT_THAT(PrintConfig(config), HasSubstr("/g2p/a.tok"));
+  const std::string canonical = CanonicalConfig(config);
+  EXPECT_THAT(canonical, testing::Not(HasSubstr("a.tok")));
+  // As a checkpoint's config it loads, without the vocab_size that the file had.
+  const auto again = ParseConfig({.text = canonical, .name = "c", .needs_data_files = false}, {}, CheckModel);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(CanonicalConfig(*again), canonical);
+}
+
 TEST(ConfigTest, TasksNeedNoFiles) {
   const std::string text = "[data]\nkind = \"task\"\ntask = \"dates\"\n[train]\nsteps = 1\nbatch_size = 8\n";
   const absl::StatusOr<Config> config = Load(text, {"valid.metrics=[\"exact_match\"]", "valid.patience=1"});
@@ -304,22 +369,82 @@ TEST(ConfigTest, TasksNeedNoFiles) {
       ElementsAre(HasSubstr("model.family: found \"encoder_decoder\", but data.task = \"brackets\" needs \"encoder\"")));
 }
 
+TEST(ConfigTest, PairsMayBeInTwoFilesAndMoreForValidation) {
+  const std::string here = fs::current_path().string();
+  const Config config = LoadGood({"data.train=[\"a.en\", \"/x/a.de\"]", "data.valid=[\"v.en\", \"v.de\", \"v.de2\"]"});
+  EXPECT_THAT(config.data.train, ElementsAre(here + "/a.en", "/x/a.de"));
+  const DataOptions data = ToDataOptions(config);
+  EXPECT_EQ(data.train, here + "/a.en");
+  EXPECT_THAT(data.train_targets, ElementsAre("/x/a.de"));
+  EXPECT_EQ(data.valid, here + "/v.en");
+  EXPECT_THAT(data.valid_targets, ElementsAre(here + "/v.de", here + "/v.de2"));
+  EXPECT_EQ(CanonicalConfig(config), CanonicalConfig(LoadGood()));  // where the data lie decides no number
+  EXPECT_THAT(ErrorsWithSet({"data.train=[\"a\", \"b\", \"c\"]"}),
+              ElementsAre(HasSubstr("found 3 files, allowed one, or two")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[\"a\", \"\"]"}), ElementsAre(HasSubstr("--set data.train: found \"\" in a list")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[]"}), ElementsAre(HasSubstr("data.train: missing")));
+  EXPECT_THAT(ErrorsWithSet({"data.train=[1]"}), testing::Contains(HasSubstr("allowed a string or a list of strings")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.train=[\"a\", \"b\"]"})),
+              ElementsAre(HasSubstr("found 2 files, allowed one with data.kind = \"text\"")));
+}
+
+TEST(ConfigTest, ColumnsAreNumbersThatDiffer) {
+  const Config config = LoadGood({"data.columns={ source = [3, 1], target = 2 }"});
+  EXPECT_TRUE(config.data.columns.named);
+  EXPECT_THAT(config.data.columns.source, ElementsAre(3, 1));
+  EXPECT_NE(CanonicalConfig(config), CanonicalConfig(LoadGood()));
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{ source = 1 }", "data.columns.target: missing"},
+      {"{ source = 0, target = 2 }", "data.columns.source: found 0 (an integer), allowed a column in [1, 1000]"},
+      {"{ source = [1, \"b\"], target = 2 }", "data.columns.source: found "},
+      {"{ source = [1, 2], target = 2 }", "found column 2 twice"},
+      {"{ source = 1, target = [2, 3] }", "found 2 columns, allowed one"},
+      {"{ source = 1, target = 2, label = 3 }", "data.columns.label: unknown key"},
+      {"[1, 2]", "allowed a table like"},
+  };
+  for (const auto& [value, message] : cases) {
+    EXPECT_THAT(ErrorsWithSet({"data.columns=" + value}), ElementsAre(HasSubstr(message))) << value;
+  }
+  EXPECT_THAT(ErrorsWithSet({"data.columns={ source = 1, target = 2 }", "data.train=[\"a\", \"b\"]"}),
+              ElementsAre(HasSubstr("has a file for each side")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.columns={ source = 1, target = 2 }"})),
+              ElementsAre(HasSubstr("data.columns: has no meaning with data.kind = \"text\"")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "data.max_source_length=3"})),
+              ElementsAre(HasSubstr("data.max_source_length: has no meaning with data.kind = \"text\", only with pairs")));
+}
+
+TEST(ConfigTest, MetricsOnTextHaveTheirKeys) {
+  const Config config = LoadGood({"valid.metrics=[\"bleu\", \"wer\"]", "valid.best=bleu", "valid.bleu={ smooth = \"none\" }"});
+  EXPECT_EQ(ToTextMetricOptions(config.valid).smoothing, BleuSmoothing::kNone);
+  EXPECT_EQ(ToTextMetricOptions(config.valid).tokenizer, ScoreTokenizer::k13a);
+  EXPECT_THAT(ErrorsWithSet({"valid.lowercase=true"}), ElementsAre(HasSubstr("has no meaning without bleu, chrf")));
+  EXPECT_THAT(ErrorsWithSet({"valid.bleu={ smooth = \"none\" }"}), ElementsAre(HasSubstr("has no meaning without bleu in")));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"bleu\"]", "valid.bleu={ tokenize = \"13b\" }"}),
+              testing::Contains(HasSubstr("allowed \"13a\"")));
+  EXPECT_THAT(ErrorsWithSet({"valid.metrics=[\"bits_per_byte\"]"}),
+              testing::Contains(HasSubstr("which only data.kind = \"text\"")));
+  EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "valid.metrics=[\"bleu\"]"})),
+              ElementsAre(HasSubstr("has none, allowed loss, accuracy, bits_per_byte")));
+}
+
 TEST(ConfigTest, PathsAreRelativeToTheirStatedFolder) {
   const std::string here = fs::current_path().string();
   const Config file = LoadGood();
-  EXPECT_EQ(file.data.train, "/cfg/g2p/train.tsv");
-  EXPECT_EQ(file.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_THAT(file.data.train, ElementsAre("/cfg/g2p/train.tsv"));
+  EXPECT_THAT(file.data.valid, ElementsAre("/cfg/g2p/valid.tsv"));
   EXPECT_EQ(file.run.dir, here + "/runs/g2p");
   const Config set = LoadGood({"data.train=t.tsv", "run.dir=r"});
-  EXPECT_EQ(set.data.train, here + "/t.tsv");
-  EXPECT_EQ(set.data.valid, "/cfg/g2p/valid.tsv");
+  EXPECT_THAT(set.data.train, ElementsAre(here + "/t.tsv"));
+  EXPECT_THAT(set.data.valid, ElementsAre("/cfg/g2p/valid.tsv"));
   EXPECT_EQ(set.run.dir, here + "/r");
-  EXPECT_EQ(LoadGood({"data.dir=d"}).data.train, here + "/d/train.tsv");
-  EXPECT_EQ(LoadGood({"data.dir=/d/../e"}).data.train, "/e/train.tsv");
-  EXPECT_EQ(LoadGood({"data.train=~/x"}).data.train, here + "/~/x");
-  EXPECT_EQ(LoadGood({"data.valid="}).data.valid, "");
-  EXPECT_EQ(LoadTextConfig({}).data.train, "/cfg/a.txt");
+  EXPECT_THAT(LoadGood({"data.dir=d"}).data.train, ElementsAre(here + "/d/train.tsv"));
+  EXPECT_THAT(LoadGood({"data.dir=/d/../e"}).data.train, ElementsAre("/e/train.tsv"));
+  EXPECT_THAT(LoadGood({"data.train=~/x"}).data.train, ElementsAre(here + "/~/x"));
+  EXPECT_THAT(LoadGood({"data.valid="}).data.valid, testing::IsEmpty());
+  EXPECT_THAT(LoadTextConfig({}).data.train, ElementsAre("/cfg/a.txt"));
   EXPECT_EQ(LoadTextConfig({}).run.dir, here + "/runs/x");
+  EXPECT_EQ(LoadTextConfig({}).data.cache, "");
+  EXPECT_EQ(LoadTextConfig({"data.cache=c"}).data.cache, here + "/c");
   EXPECT_THAT(ErrorsWithSet({"run.dir="}), ElementsAre(HasSubstr("allowed a folder")));
   EXPECT_THAT(ErrorsWithSet({"data.train=\"a\\u0000b\""}), ElementsAre(HasSubstr("a character of code 0")));
 }
@@ -333,13 +458,13 @@ TEST(ConfigTest, FoldersWithOddNamesAndLinksWork) {
   const std::vector<std::string> overrides = {"model.family=decoder"};
   const absl::StatusOr<Config> config = LoadConfig((folder / "deep" / "my job.toml").string(), overrides, CheckModel);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->data.train, (folder / "a b#.txt").string());
+  EXPECT_THAT(config->data.train, ElementsAre((folder / "a b#.txt").string()));
   EXPECT_EQ(fs::path(config->run.dir).filename(), "my job");
   // Behind a link, "link/.." is the parent of the link's target, and must not be shortened away.
   fs::create_directory_symlink(folder / "deep", base / "elsewhere" / "link");
   const absl::StatusOr<Config> linked = LoadConfig((base / "elsewhere/link/my job.toml").string(), overrides, CheckModel);
   ASSERT_TRUE(linked.ok()) << linked.status();
-  EXPECT_EQ(fs::weakly_canonical(linked->data.train), fs::weakly_canonical(folder / "a b#.txt"));
+  EXPECT_EQ(fs::weakly_canonical(linked->data.train.at(0)), fs::weakly_canonical(folder / "a b#.txt"));
   fs::remove_all(base);
 }
 

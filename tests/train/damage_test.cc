@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
+#include "data/hash.h"
 #include "gtest/gtest.h"
 #include "tests/train/temporary_folder.h"
 #include "train/checkpoint.h"
-#include "train/hash.h"
 
 namespace weft {
 namespace {

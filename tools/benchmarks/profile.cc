@@ -30,11 +30,11 @@ Cost CostOf(const ProfilePass& pass, int64_t tokens, const StepProfile& step) {
   return cost;
 }
 
-void PrintRecord(const BenchModel& model, const ProfileRow& row, const Cost& forward, const Cost& backward,
+void PrintRecord(const std::string& name, const ProfileRow& row, const Cost& forward, const Cost& backward,
                  const StepProfile& step, const BenchFlags& flags) {
   const auto steps = static_cast<double>(step.steps);
   Record()
-      .Set("suite", model.name)
+      .Set("suite", name)
       .Set("profile", row.name)
       .Set("threads", int64_t{flags.threads})
       .Set("steps", step.steps)
@@ -68,7 +68,14 @@ void PrintLine(const char* name, const Cost& forward, const Cost& backward, doub
 
 }  // namespace
 
-void PrintProfile(const BenchModel& model, int64_t tokens, const StepProfile& step, const BenchFlags& flags) {
+void AddAlone(const char* name, double seconds, double bytes, StepProfile* step) {
+  ProfilePass& pass = step->profile.Row(name).backward;
+  pass.calls = step->steps;
+  pass.seconds = seconds * static_cast<double>(step->leaves);
+  pass.bytes = bytes;
+}
+
+void PrintProfile(const std::string& name, int64_t tokens, const StepProfile& step, const BenchFlags& flags) {
   std::vector<const ProfileRow*> rows;
   ProfileRow all;  // to sum up
   all.name = "sum";
@@ -86,14 +93,14 @@ void PrintProfile(const BenchModel& model, int64_t tokens, const StepProfile& st
     constexpr char kColumns[] = "|       ms    GF/s  peak       MB   GB/s  held/t";
     absl::PrintF(
         "  %s: mean of %d profiled steps of %.3f ms; ms = thread time / %d shard(s) at once; MB if each tensor moves once\n",
-        model.name, step.steps, step.seconds * 1e3, step.leaves);
+        name, step.steps, step.seconds * 1e3, step.leaves);
     absl::PrintF("  %-20s %5s %6s %-48s %s\n", "", "", "", "| forward", "| backward");
     absl::PrintF("  %-20s %5s %6s %s %s\n", "op", "calls", "step", kColumns, kColumns);
   }
   for (const ProfileRow* row : rows) {
     const Cost forward = CostOf(row->forward, tokens, step), backward = CostOf(row->backward, tokens, step);
     if (flags.json) {
-      PrintRecord(model, *row, forward, backward, step, flags);
+      PrintRecord(name, *row, forward, backward, step, flags);
     } else {
       PrintLine(row->name.c_str(), forward, backward, step.seconds * 1e3);
     }

@@ -3,6 +3,8 @@
 #ifndef WEFT_TOOLS_BENCHMARKS_SUITES_H_
 #define WEFT_TOOLS_BENCHMARKS_SUITES_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -14,6 +16,9 @@ namespace weft::bench {
 
 // One training step: forward, backward, clipping to norm 1, AdamW; dropout 0. Then its profile, when asked for.
 absl::Status RunTrainingSuite(const BenchModel& model, const BenchFlags& flags);
+// Updates of the config flags.config as `weft train` makes them, from its data, with the time they waited for their batches.
+// Writes no run folder.
+absl::Status RunConfigSuite(const BenchFlags& flags);
 // Matrix products of the shapes of these models, each against the peak measured right before it.
 absl::Status RunGemmSuite(const BenchFlags& flags);
 // Fused attention, forward and backward, over lengths 64 to 4096.
@@ -36,7 +41,10 @@ struct StepProfile {
   double seconds = 0;  // wall time of one step
   double peak = 0;     // GF/s of all threads
 };
-void PrintProfile(const BenchModel& model, int64_t tokens, const StepProfile& step, const BenchFlags& flags);
+// Adds a row for what the steps did outside of their leaves: in `seconds`, all steps together. It has the step to itself, while
+// the seconds of ops are those of several leaves at once. `bytes` that it moved, or 0.
+void AddAlone(const char* name, double seconds, double bytes, StepProfile* step);
+void PrintProfile(const std::string& name, int64_t tokens, const StepProfile& step, const BenchFlags& flags);
 
 }  // namespace weft::bench
 

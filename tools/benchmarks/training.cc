@@ -72,13 +72,9 @@ absl::Status RunTrainingSuite(const BenchModel& bench_model, const BenchFlags& f
   step.leaves = std::min<int64_t>(static_cast<int64_t>(leaves.size()), flags.threads);
   step.peak = peak;
   step.profile = runner.TotalProfile();
-  ProfilePass& update = step.profile.Row("optimizer").backward;
-  update.calls = step.steps;
-  // It has all threads to itself, while the seconds of ops are those of several leaves at once.
-  update.seconds = optimizer_seconds * static_cast<double>(step.leaves);
   // AdamW reads gradient, parameter and two moments and writes the last three; the norm reads the gradient once more.
-  update.bytes = static_cast<double>(step.steps * parameters.count() * int64_t{4 * 8});
-  PrintProfile(bench_model, tokens, step, flags);
+  AddAlone("optimizer", optimizer_seconds, static_cast<double>(step.steps * parameters.count() * int64_t{4 * 8}), &step);
+  PrintProfile(bench_model.name, tokens, step, flags);
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-#include "train/hash.h"
+#include "data/hash.h"
 
 #include <algorithm>
 #include <bit>

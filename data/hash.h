@@ -1,8 +1,8 @@
-// Hash64: the checksum of checkpoints: XXH64 with seed 0 (Collet, "XXH64 algorithm description", xxHash format specification
-// 0.1.1). Four independent 64-bit lanes, 32 bytes a round, so it runs at memory speed; it finds damage, not forgery. The same
-// on every machine. A value type; not thread-safe.
-#ifndef WEFT_TRAIN_HASH_H_
-#define WEFT_TRAIN_HASH_H_
+// Hash64: the checksum of checkpoints and token files: XXH64 with seed 0 (Collet, "XXH64 algorithm description", xxHash format
+// specification 0.1.1). Four independent 64-bit lanes, 32 bytes a round, so it runs at memory speed; it finds damage, not
+// forgery. The same on every machine. A value type; not thread-safe.
+#ifndef WEFT_DATA_HASH_H_
+#define WEFT_DATA_HASH_H_
 
 #include <array>
 #include <cstdint>
@@ -28,4 +28,4 @@ class Hash64 {
 
 }  // namespace weft
 
-#endif  // WEFT_TRAIN_HASH_H_
+#endif  // WEFT_DATA_HASH_H_

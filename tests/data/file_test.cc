@@ -1,4 +1,4 @@
-#include "train/file.h"
+#include "data/file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,7 @@
-// Files as the training side needs them: written whole or not at all, appended line by line, or read at given places. Every
-// error names the path and the system's reason. The classes own one file descriptor each, can be moved, and are not
-// thread-safe.
-#ifndef WEFT_TRAIN_FILE_H_
-#define WEFT_TRAIN_FILE_H_
+// Files: written whole or not at all, appended line by line, or read at given places. Every error names the path and the
+// system's reason. The classes own one file descriptor each, can be moved, and are not thread-safe, but for ReadAt.
+#ifndef WEFT_DATA_FILE_H_
+#define WEFT_DATA_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -55,12 +54,35 @@ class InputFile {
   int64_t size() const { return size_; }
   // Reads `bytes` bytes at `offset`. DataLoss if the file ends before.
   absl::Status ReadAt(int64_t offset, void* into, int64_t bytes) const;
+  // Another handle on the same open file, also when its name is gone.
+  absl::StatusOr<InputFile> Duplicate() const;
 
  private:
   InputFile(std::string path, FileHandle file, int64_t size) : path_(std::move(path)), file_(std::move(file)), size_(size) {}
   std::string path_;
   FileHandle file_;
   int64_t size_;
+};
+
+// A file that is written from start to end and replaces the one at `path` only when it is whole; until then it is
+// "PATH.partial", and it is removed with the object. Of several processes that write the same file at once, each waits for
+// the one before; one that was killed leaves a partial file, which the next one writes over.
+class ReplacementFile {
+ public:
+  // May wait, see above. Errors of creating and locking.
+  static absl::StatusOr<ReplacementFile> Create(const std::string& path);
+  ReplacementFile(ReplacementFile&&) = default;
+  ReplacementFile& operator=(ReplacementFile&&) = delete;
+  ~ReplacementFile();
+  absl::Status Append(absl::string_view bytes);
+  // Writes over the first bytes, which were appended before, then makes the file durable and renames it. Once.
+  absl::Status Finish(absl::string_view first_bytes);
+
+ private:
+  ReplacementFile(std::string path, FileHandle file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  FileHandle file_;  // locked as long as it is open
+  bool finished_ = false;
 };
 
 // A file that grows at its end. Each Append reaches the system before it returns, so a killed process loses no line.
@@ -79,4 +101,4 @@ class AppendFile {
 
 }  // namespace weft
 
-#endif  // WEFT_TRAIN_FILE_H_
+#endif  // WEFT_DATA_FILE_H_

@@ -1,6 +1,7 @@
-#include "train/file.h"
+#include "data/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace weft {
 namespace {
 
 constexpr absl::string_view kTemporaryMark = ".tmp-";
+constexpr absl::string_view kPartialMark = ".partial";
 constexpr int64_t kMaxTransfer = 1 << 30;  // bytes of one system call
 
 // -1 with errno set on an error.
@@ -73,6 +75,23 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Makes a rename to `path` durable.
+absl::Status SyncFolderOf(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  FileHandle directory(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
+  if (directory.fd() < 0) return FileError(folder, "cannot open", errno);
+  // Some file systems cannot sync a folder (EINVAL); the rename is then as durable as they make it.
+  if (::fsync(directory.fd()) != 0 && errno != EINVAL) return FileError(folder, "cannot write to the disk", errno);
+  return absl::OkStatus();
+}
+
+// Whether `path` is still the file that `file` is open on.
+bool IsStillAt(const std::string& path, const FileHandle& file) {
+  struct stat open_file, there;
+  return ::fstat(file.fd(), &open_file) == 0 && ::stat(path.c_str(), &there) == 0 && open_file.st_ino == there.st_ino &&
+         open_file.st_dev == there.st_dev;
+}
+
 }  // namespace
 
 FileHandle::~FileHandle() {
@@ -107,12 +126,7 @@ absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_
     ::unlink(temporary.c_str());
     return status;
   }
-  const std::string folder = FolderOf(path);
-  FileHandle directory(OpenRetrying(folder, O_RDONLY | O_DIRECTORY));
-  if (directory.fd() < 0) return FileError(folder, "cannot open", errno);
-  // Some file systems cannot sync a folder (EINVAL); the rename is then as durable as they make it.
-  if (::fsync(directory.fd()) != 0 && errno != EINVAL) return FileError(folder, "cannot write to the disk", errno);
-  return absl::OkStatus();
+  return SyncFolderOf(path);
 }
 
 absl::Status AtomicWrite(const std::string& path, absl::string_view contents) {
@@ -158,6 +172,43 @@ absl::Status InputFile::ReadAt(int64_t offset, void* into, int64_t bytes) const 
     bytes -= got;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<InputFile> InputFile::Duplicate() const {
+  FileHandle copy(::fcntl(file_.fd(), F_DUPFD_CLOEXEC, 0));
+  if (copy.fd() < 0) return FileError(path_, "cannot open once more", errno);
+  return InputFile(path_, std::move(copy), size_);
+}
+
+absl::StatusOr<ReplacementFile> ReplacementFile::Create(const std::string& path) {
+  const std::string partial = absl::StrCat(path, kPartialMark);
+  while (true) {
+    FileHandle file(OpenRetrying(partial, O_RDWR | O_CREAT));
+    if (file.fd() < 0) return FileError(path, "cannot create", errno);
+    while (::flock(file.fd(), LOCK_EX) != 0) {
+      if (errno != EINTR) return FileError(path, "cannot lock", errno);
+    }
+    // Whoever had the lock before may have renamed or removed the file.
+    if (!IsStillAt(partial, file)) continue;
+    if (::ftruncate(file.fd(), 0) != 0) return FileError(path, "cannot write", errno);
+    return ReplacementFile(path, std::move(file));
+  }
+}
+
+ReplacementFile::~ReplacementFile() {
+  if (file_.fd() >= 0 && !finished_) ::unlink(absl::StrCat(path_, kPartialMark).c_str());
+}
+
+absl::Status ReplacementFile::Append(absl::string_view bytes) { return WriteAll(file_, path_, bytes); }
+
+absl::Status ReplacementFile::Finish(absl::string_view first_bytes) {
+  if (::lseek(file_.fd(), 0, SEEK_SET) != 0) return FileError(path_, "cannot write", errno);
+  WEFT_RETURN_IF_ERROR(WriteAll(file_, path_, first_bytes));
+  if (::fsync(file_.fd()) != 0) return FileError(path_, "cannot write to the disk", errno);
+  if (std::rename(absl::StrCat(path_, kPartialMark).c_str(), path_.c_str()) != 0)
+    return FileError(path_, "cannot replace", errno);
+  finished_ = true;
+  return SyncFolderOf(path_);
 }
 
 absl::StatusOr<AppendFile> AppendFile::Open(const std::string& path, bool truncate) {

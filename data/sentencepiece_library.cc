@@ -1,0 +1,127 @@
+#include "data/sentencepiece_library.h"
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <unordered_map>
+
+namespace weft::library {
+namespace {
+
+using Settings = std::unordered_map<std::string, std::string>;
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581 stands for a space inside the library
+
+// Rows as the lines of a table "text TAB count".
+class Rows : public sentencepiece::SentenceIterator {
+ public:
+  explicit Rows(const std::vector<WeightedText>& rows) : rows_(rows) { Fill(); }
+  bool done() const override { return at_ == rows_.size(); }
+  void Next() override {
+    ++at_;
+    Fill();
+  }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  void Fill() {
+    if (done()) return;
+    line_ = rows_[at_].first;
+    line_.push_back('\t');
+    line_.append(std::to_string(rows_[at_].second));
+  }
+  const std::vector<WeightedText>& rows_;
+  size_t at_ = 0;
+  std::string line_;
+};
+
+// Nothing of the library's own: no added or removed spaces, no control symbols, no log on stderr.
+Settings BaseSettings(const std::string& model_type, int64_t vocab_size, const std::string& normalization) {
+  return {{"model_type", model_type},
+          {"vocab_size", std::to_string(vocab_size)},
+          {"normalization_rule_name", normalization},
+          {"input_format", "tsv"},
+          {"add_dummy_prefix", "false"},
+          {"remove_extra_whitespaces", "false"},
+          {"unk_piece", "<\t>"},  // a text that has the name is cut there, so one that no row can have
+          {"bos_id", "-1"},
+          {"eos_id", "-1"},
+          {"pad_id", "-1"},
+          {"num_threads", "1"},
+          {"shuffle_input_sentence", "false"},
+          {"max_sentence_length", "1000000"},
+          {"minloglevel", "3"}};
+}
+
+std::string WithSpaces(std::string_view piece) {
+  std::string text;
+  while (true) {
+    const size_t at = piece.find(kSpace);
+    text += piece.substr(0, at);
+    if (at == std::string_view::npos) return text;
+    text += ' ';
+    piece.remove_prefix(at + kSpace.size());
+  }
+}
+
+}  // namespace
+
+TrainResult TrainPieces(const std::vector<WeightedText>& rows, const TrainOptions& options) {
+  // With its <unk>, which it insists on.
+  Settings settings = BaseSettings(options.bpe ? "bpe" : "unigram", options.pieces + 1, "identity");
+  settings["character_coverage"] = std::to_string(options.coverage);
+  Rows lines(rows);
+  TrainResult result;
+  sentencepiece::util::Status status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &result.model);
+  sentencepiece::SentencePieceProcessor model;
+  if (status.ok()) status = model.LoadFromSerializedProto(result.model);
+  if (!status.ok()) {
+    result.error = status.ToString();
+    return result;
+  }
+  for (int id = 0; id < model.GetPieceSize(); ++id) {
+    if (!model.IsUnknown(id)) result.pieces.emplace_back(WithSpaces(model.IdToPiece(id)), model.GetScore(id));
+  }
+  result.ok = true;
+  return result;
+}
+
+struct Normalizer::Impl {
+  sentencepiece::SentencePieceProcessor processor;
+};
+
+Normalizer::Normalizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Normalizer::~Normalizer() = default;
+
+std::unique_ptr<Normalizer> Normalizer::Make(const std::string& name) {
+  // The library normalises only as a part of encoding: by a model of two characters, whose unknown pieces are the text itself.
+  Settings settings = BaseSettings("char", 4, name);
+  const std::vector<WeightedText> rows = {{"a b", 1}};
+  Rows lines(rows);
+  std::string model;
+  auto impl = std::make_unique<Impl>();
+  if (!sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model).ok() ||
+      !impl->processor.LoadFromSerializedProto(model).ok()) {
+    return nullptr;
+  }
+  return std::unique_ptr<Normalizer>(new Normalizer(std::move(impl)));
+}
+
+std::string Normalizer::operator()(std::string_view text) const {
+  std::vector<std::string> pieces;
+  std::string joined;
+  if (!impl_->processor.Encode(text, &pieces).ok()) return joined;
+  for (const std::string& piece : pieces) joined += piece;
+  return WithSpaces(joined);
+}
+
+std::vector<std::string> EncodeByLibrary(const std::string& model, std::string_view text) {
+  sentencepiece::SentencePieceProcessor processor;
+  std::vector<std::string> pieces;
+  if (!processor.LoadFromSerializedProto(model).ok() || !processor.Encode(text, &pieces).ok()) return pieces;
+  for (std::string& piece : pieces) piece = WithSpaces(piece);
+  return pieces;
+}
+
+}  // namespace weft::library

@@ -1,0 +1,97 @@
+// A text file as a sequence of clean pieces, so that a text may be larger than memory. The rules are those of CleanText: valid
+// UTF-8, one leading byte-order mark dropped, CRLF and a lone CR become \n, also where a piece ends between the two.
+// A piece ends behind a newline. A line that does not fit into one is cut behind its last space or tab; a run of more than
+// kPieceBytes without newline, space or tab is cut between two characters. So no piece ends inside a word, unless a word is
+// longer than that, and the pieces depend on the content alone.
+#ifndef WEFT_DATA_TEXT_SOURCE_H_
+#define WEFT_DATA_TEXT_SOURCE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "data/file.h"
+#include "data/text_file.h"
+
+namespace weft {
+
+// Bytes of a piece, about: one may have nearly twice as many.
+inline constexpr int64_t kPieceBytes = int64_t{1} << 20;
+
+// One pass over a regular file. Owns the open file and its buffers; not thread-safe.
+class TextReader {
+ public:
+  // Errors as of ReadTextFile.
+  static absl::StatusOr<TextReader> Open(const std::string& path, int64_t piece_bytes = kPieceBytes);
+  // The next piece, valid until the next call; empty at the end. DataLoss for invalid UTF-8, as from ValidateUtf8, with line
+  // and byte offset counted from the start of the file, and for a file that was cut short meanwhile.
+  absl::StatusOr<absl::string_view> Next();
+
+ private:
+  TextReader(InputFile file, int64_t piece_bytes);
+  absl::Status Refill();
+  absl::Status InvalidAt(int64_t offset);
+
+  InputFile file_;
+  std::string name_;
+  int64_t piece_bytes_;
+  int64_t offset_ = 0;  // in the file, of the next byte to read
+  std::string raw_;     // read but not clean yet: the start of a character, or a CR whose \n may follow
+  int64_t lines_ = 0;   // newlines before raw_
+  std::string clean_;   // not handed out yet, but for the first handed_out_ bytes
+  int64_t handed_out_ = 0;
+};
+
+// Identifies a clean text: HashBytes of "BYTES:" and then the text, from `seed` on.
+struct ContentHash {
+  int64_t bytes = 0;
+  uint64_t hash = 0;
+  uint64_t seed = 0;
+};
+
+// A text to go through several times.
+class TextSource {
+ public:
+  using TakePiece = absl::FunctionRef<absl::Status(absl::string_view piece)>;
+
+  // Reads the file whole, as one piece, if it has at most `in_memory` bytes or is not a regular file (a pipe can be read only
+  // once); any other is read anew in each pass. Errors of ReadTextFile, or FailedPrecondition for an empty text.
+  static absl::StatusOr<TextSource> Open(const std::string& path, int64_t in_memory);
+
+  // Full path.
+  const std::string& name() const { return name_; }
+  bool is_streamed() const { return is_streamed_; }
+  // Calls take(piece) with each piece in order and stops at the first error, its own or that of reading.
+  absl::Status ForEach(TakePiece take) const;
+  // The same, with FailedPrecondition at the end if the text is not, or no longer, `content`.
+  absl::Status ForEachOf(const ContentHash& content, TakePiece take) const;
+
+ private:
+  friend class ContentPass;
+  std::string path_, name_;
+  bool is_streamed_ = false;
+  std::string text_;       // unless streamed
+  int64_t file_size_ = 0;  // of text_ or of the file, before cleaning
+};
+
+// A pass that also computes the hash. The number of bytes comes first in it but is known last: where carriage returns or a
+// byte-order mark were dropped from a streamed file, Finish takes a second pass.
+class ContentPass {
+ public:
+  ContentPass(const TextSource& source, uint64_t seed);
+  // TextSource::ForEach. Once.
+  absl::Status ForEach(TextSource::TakePiece take);
+  // After ForEach. FailedPrecondition for a text without bytes.
+  absl::StatusOr<ContentHash> Finish();
+
+ private:
+  const TextSource& source_;
+  ContentHash content_;
+};
+
+}  // namespace weft
+
+#endif  // WEFT_DATA_TEXT_SOURCE_H_

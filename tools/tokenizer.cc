@@ -1,0 +1,188 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "autograd/base/status.h"
+#include "data/file.h"
+#include "data/text_file.h"
+#include "data/tokenizer_file.h"
+#include "data/utf8.h"
+#include "tools/verbs.h"
+#include "train/checkpoint.h"
+#include "train/run_dir.h"
+
+namespace weft {
+namespace {
+
+constexpr int32_t kFirstPieces = 20;  // that `inspect` shows
+
+absl::StatusOr<std::string> ReadStdin() {
+  std::string bytes;
+  char block[1 << 16];
+  while (true) {
+    const size_t count = std::fread(block, 1, sizeof(block), stdin);
+    bytes.append(block, count);
+    if (count < sizeof(block)) break;
+  }
+  if (std::ferror(stdin)) return absl::UnavailableError("stdin: cannot read");
+  return CleanText(std::move(bytes), "stdin");
+}
+
+// The tokenizer of one side of a checkpoint.
+absl::StatusOr<std::unique_ptr<Tokenizer>> FromRun(const std::string& run, const std::string& side) {
+  WEFT_ASSIGN_OR_RETURN(const std::string path, ResolveCheckpoint(run));
+  WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  const SerializedTokenizer& source = checkpoint.meta().source_tokenizer;
+  const SerializedTokenizer& target = checkpoint.meta().target_tokenizer;
+  const SerializedTokenizer& chosen = side == "source" || (side.empty() && target.kind.empty()) ? source : target;
+  if (chosen.kind.empty()) return absl::InvalidArgumentError(absl::StrCat("--side: ", path, " has no ", side, " tokenizer"));
+  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::FromSerialized(chosen));
+  if (side.empty() && !source.kind.empty() && !target.kind.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> other, Tokenizer::FromSerialized(source));
+    if (other->Fingerprint() != tokenizer->Fingerprint()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--side: missing; ", path, " has two tokenizers, allowed source or target"));
+    }
+  }
+  return tokenizer;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFlags& flags) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(flags.input, error)) {
+    WEFT_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(flags.input));
+    // Anything but a checkpoint is reported as a broken tokenizer file.
+    if (IsTokenizerFile(bytes) || bytes.substr(0, 5) != "\x89WEFT") {
+      WEFT_ASSIGN_OR_RETURN(const SerializedTokenizer stored, ParseTokenizerFile(bytes, FullPath(flags.input)));
+      if (!flags.side.empty()) return absl::InvalidArgumentError("--side: is for runs; a tokenizer file has one tokenizer");
+      return Tokenizer::FromSerialized(stored);
+    }
+  }
+  return FromRun(flags.input, flags.side);
+}
+
+// A token as one word of printable text: a space as U+2581, what else would garble a line or a column as \xNN.
+std::string Printable(absl::string_view text) {
+  std::string out;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    char32_t code_point = 0;
+    const int64_t bytes = DecodeUtf8(text, at, &code_point);
+    const bool plain = bytes > 0 && code_point > ' ' && code_point != '\\' && !(code_point >= 0x7F && code_point < 0xA0) &&
+                       code_point != 0x2581;
+    const absl::string_view character = text.substr(at, bytes > 0 ? bytes : 1);
+    if (plain) {
+      absl::StrAppend(&out, character);
+    } else if (code_point == ' ' && bytes == 1) {
+      absl::StrAppend(&out, "▁");
+    } else {
+      for (char c : character) absl::StrAppendFormat(&out, "\\x%02X", static_cast<unsigned char>(c));
+    }
+    at += static_cast<int64_t>(character.size());
+  }
+  return out;
+}
+
+void PrintRow(const Tokenizer& tokenizer, const SerializedTokenizer& stored, int32_t id) {
+  const int64_t implied =
+      tokenizer.size() - static_cast<int64_t>(stored.symbols.size() + (stored.specials ? 2 : 0) + (stored.unknown ? 1 : 0));
+  const int64_t place = id - implied;
+  const bool scored = place >= 0 && place < static_cast<int64_t>(stored.scores.size());
+  absl::PrintF("%d\t%s%s\n", id, Printable(tokenizer.TokenText(id)),
+               scored ? absl::StrFormat("\t%.9g", stored.scores[place]) : "");
+}
+
+}  // namespace
+
+absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
+  WEFT_RETURN_IF_ERROR(CheckTokenizerOptions(flags.options));
+  if (std::filesystem::exists(flags.output) && !flags.overwrite) {
+    return absl::InvalidArgumentError(absl::StrFormat("-o: %s exists; choose another name, or --overwrite it", flags.output));
+  }
+  std::vector<std::string> texts;
+  for (const std::string& path : flags.texts) {
+    WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
+    texts.push_back(std::move(text));
+  }
+  std::string notes;
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                        BuildTokenizer(flags.options, std::vector<absl::string_view>(texts.begin(), texts.end()), &notes));
+  WEFT_RETURN_IF_ERROR(AtomicWrite(flags.output, TokenizerFileBytes(tokenizer->Serialize())));
+  std::fputs(notes.c_str(), stderr);
+  absl::PrintF("%s: %s, %d ids, hash %016x\n", flags.output, tokenizer->kind(), tokenizer->size(), tokenizer->Fingerprint());
+  return absl::OkStatus();
+}
+
+absl::Status RunTokenizerEncode(const TokenizerFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+  int64_t number = 0;
+  std::vector<int32_t> ids;
+  for (const absl::string_view line : Lines(text)) {
+    ++number;
+    ids.clear();
+    const int64_t unknown = tokenizer->TryEncode(line, &ids);
+    if (unknown >= 0) {
+      const absl::Status status = tokenizer->UnknownSymbol(line, unknown);
+      return absl::Status(status.code(), absl::StrCat("stdin:", number, ": ", status.message()));
+    }
+    std::string out;
+    for (const int32_t id : ids) {
+      absl::StrAppend(&out, out.empty() ? "" : " ", flags.pieces ? Printable(tokenizer->TokenText(id)) : absl::StrCat(id));
+    }
+    absl::PrintF("%s\n", out);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunTokenizerDecode(const TokenizerFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+  int64_t number = 0;
+  for (const absl::string_view line : Lines(text)) {
+    ++number;
+    std::vector<int32_t> ids;
+    for (const absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+      int32_t id;
+      if (!absl::SimpleAtoi(word, &id) || id < 0 || id >= tokenizer->size()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("stdin:", number, ": found ", word, ", allowed ids from 0 to ", tokenizer->size() - 1));
+      }
+      ids.push_back(id);
+    }
+    const std::string decoded = tokenizer->Decode(ids);
+    std::fwrite(decoded.data(), 1, decoded.size(), stdout);
+    std::fputc('\n', stdout);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunTokenizerInspect(const TokenizerFlags& flags) {
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
+  const SerializedTokenizer stored = tokenizer->Serialize();
+  const int32_t size = static_cast<int32_t>(tokenizer->size());
+  if (flags.all) {
+    for (int32_t id = 0; id < size; ++id) PrintRow(*tokenizer, stored, id);
+    return absl::OkStatus();
+  }
+  const auto special = [](const char* name, int32_t id) { return id < 0 ? "" : absl::StrCat(" ", name, " ", id); };
+  const std::string specials =
+      special("<bos>", tokenizer->bos()) + special("<eos>", tokenizer->eos()) + special("<unk>", tokenizer->unk());
+  absl::PrintF("kind      %s\nids       %d\nhash      %016x\nspecials %s\n", tokenizer->kind(), size, tokenizer->Fingerprint(),
+               specials.empty() ? " none" : specials);
+  if (!stored.joiner.empty()) absl::PrintF("joiner    %s\n", stored.joiner);
+  if (!stored.scores.empty()) {
+    absl::PrintF("bytes     %s\nnormalization %s\n", stored.byte_fallback ? "ids 0 to 255" : "none", stored.normalization);
+  }
+  const int32_t first =
+      size - static_cast<int32_t>(stored.symbols.size()) - (stored.specials ? 2 : 0) - (stored.unknown ? 1 : 0);
+  absl::PrintF("first pieces (--all for every one):\n");
+  for (int32_t id = first < size ? first : 0; id < std::min(size, first + kFirstPieces); ++id) PrintRow(*tokenizer, stored, id);
+  return absl::OkStatus();
+}
+
+}  // namespace weft
