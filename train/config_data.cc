@@ -30,7 +30,7 @@ class DataLoader {
     if (!kind_known) return false;  // the rules below would speak of a kind that nobody chose
     const bool text = c.kind == "text", task = c.kind == "task";
     if (task) {
-      for (const char* key : {"dir", "train", "valid"}) data_.Meaningless(key, "kind", c.kind, "data in files");
+      for (const char* key : {"dir", "train", "valid", "cache"}) data_.Meaningless(key, "kind", c.kind, "data in files");
       std::vector<std::string> names;
       for (const TaskInfo& info : Tasks()) names.emplace_back(info.name);
       if (c.task.empty()) {
@@ -56,7 +56,7 @@ class DataLoader {
         }
       }
     } else {
-      for (const char* key : {"window", "valid_fraction", "cache"}) data_.Meaningless(key, "kind", c.kind, "\"text\"");
+      for (const char* key : {"window", "valid_fraction"}) data_.Meaningless(key, "kind", c.kind, "\"text\"");
     }
     data_folder_ = fs::path(source_.folder);
     if (!task) ResolveDataPaths();
