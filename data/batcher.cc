@@ -62,7 +62,7 @@ Batcher::Batcher(const ExampleSet* examples, const BatcherOptions& options) : ex
   const bool by_tokens = options.batch_tokens > 0;
   max_sequences_ =
       std::min(n, by_tokens ? std::max<int64_t>(1, options.batch_tokens / examples->min_cost()) : options.batch_size);
-  if (examples->kind() == DataKind::kText) window_.resize(examples->max_target_length() + 1);
+  window_.resize(examples->kind() == DataKind::kText ? examples->max_target_length() + 1 : examples->max_buffer());
   max_source_ = std::min(examples->total_source_tokens(), max_sequences_ * examples->max_source_length());
   max_target_ = std::min(examples->total_target_tokens(), max_sequences_ * examples->max_target_length());
   if (by_tokens && examples->kind() == DataKind::kLabels) {
@@ -173,22 +173,21 @@ absl::Status Batcher::Next(Batch* batch) {
       WEFT_RETURN_IF_ERROR(examples_->ReadWindow(example, window));
       Append<int32_t>(window.subspan(0, window.size() - 1), &batch->target_ids);
       Append<int32_t>(window.subspan(1), &batch->target_labels);
-    } else {
-      const absl::Span<const int32_t> source =
-          sampler.Ids(ExampleSampler::kSource, example, key, examples_->Source(example), &drawn_);
-      Append(source, &batch->source_ids);
-      batch->source_lengths.push_back(static_cast<int64_t>(source.size()));
+      batch->target_lengths.push_back(examples_->TargetLength(example));
+      continue;
     }
+    WEFT_ASSIGN_OR_RETURN(const ExampleIds plain, examples_->ReadIds(example, &window_));
+    const absl::Span<const int32_t> source = sampler.Ids(ExampleSampler::kSource, example, key, plain.source, &drawn_);
+    Append(source, &batch->source_ids);
+    batch->source_lengths.push_back(static_cast<int64_t>(source.size()));
     if (kind == DataKind::kPairs) {
-      const absl::Span<const int32_t> target =
-          sampler.Ids(ExampleSampler::kTarget, example, key, examples_->Target(example), &drawn_);
+      const absl::Span<const int32_t> target = sampler.Ids(ExampleSampler::kTarget, example, key, plain.target, &drawn_);
       batch->target_ids.push_back(examples_->bos());
       Append(target, &batch->target_ids);
       Append(target, &batch->target_labels);
       batch->target_labels.push_back(examples_->eos());
       batch->target_lengths.push_back(static_cast<int64_t>(target.size()) + 1);
     }
-    if (kind == DataKind::kText) batch->target_lengths.push_back(examples_->TargetLength(example));
     if (kind == DataKind::kLabels) batch->classes.push_back(examples_->Class(example));
   }
   position_.sequence += count;

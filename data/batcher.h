@@ -82,7 +82,7 @@ class Batcher {
   static absl::StatusOr<Batcher> Create(const ExampleSet* examples, const BatcherOptions& options);
 
   // Fills `batch` with the next examples and moves on. After the last batch of an epoch, position() is {epoch + 1, 0}. On an
-  // error, which only a text in a file can give (ExampleSet::ReadWindow), the position stays and `batch` means nothing.
+  // error, which only data on disk can give (ExampleSet::ReadWindow, ReadIds), the position stays and `batch` means nothing.
   absl::Status Next(Batch* batch);
 
   Position position() const { return position_; }
@@ -131,7 +131,7 @@ class Batcher {
   int64_t max_source_ = 0;
   int64_t max_target_ = 0;
   Pool pool_;                    // that of the last batch
-  std::vector<int32_t> window_;  // of text
+  std::vector<int32_t> window_;  // of text, or an example that is on disk
 };
 
 // Every example of a set once, in file order: for validation. `examples` must outlive it.

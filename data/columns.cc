@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
@@ -10,6 +11,10 @@
 namespace weft {
 
 int64_t TableColumns::needed() const { return std::max(target, *std::max_element(source.begin(), source.end())); }
+
+std::string TableColumns::ToString() const {
+  return absl::StrCat(named ? "named " : "", "columns ", absl::StrJoin(source, " "), " -> ", target);
+}
 
 absl::Status EncodeColumn(const Tokenizer& tokenizer, absl::string_view text, absl::string_view name, int64_t line,
                           absl::string_view side, std::vector<int32_t>* ids) {

@@ -26,6 +26,8 @@ struct TableColumns {
 
   // Columns that every line must have.
   int64_t needed() const;
+  // "columns 1 3 -> 2", with what decides how a line is read.
+  std::string ToString() const;
 };
 
 // The ids of a source that `texts` make together; "name:line: side: unknown ..." for a symbol without id, with the column's

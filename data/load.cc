@@ -1,6 +1,8 @@
-#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/status.h"
@@ -9,25 +11,27 @@
 
 namespace weft {
 
-absl::StatusOr<std::string> ReadNamed(const std::string& path, absl::string_view key) {
-  if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("data.", key, ": no file named"));
-  WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
-  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is empty"));
-  return text;
+absl::StatusOr<std::vector<TextSource>> OpenNamed(absl::Span<const std::string> paths, absl::string_view key,
+                                                  const TextStorage& storage) {
+  int64_t bytes = 0;
+  for (const std::string& path : paths) {
+    if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("data.", key, ": no file named"));
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) continue;
+    const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+    if (!error) bytes += size;
+  }
+  std::vector<TextSource> files;
+  for (const std::string& path : paths) {
+    WEFT_ASSIGN_OR_RETURN(TextSource file, TextSource::Open(path, bytes > storage.in_memory ? 0 : storage.in_memory));
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
-uint64_t HashPart(absl::string_view part, uint64_t hash) {
-  return HashBytes(part, HashBytes(absl::StrCat(part.size(), ":"), hash));
-}
-
-absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options,
-                                                      absl::Span<const absl::string_view> texts, absl::string_view name,
-                                                      std::string* report) {
-  const auto pieces = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) -> absl::Status {
-    for (absl::string_view text : texts) WEFT_RETURN_IF_ERROR(take(text));
-    return absl::OkStatus();
-  };
-  return BuildNamed(known, options, pieces, name, report);
+absl::StatusOr<TextSource> OpenNamed(const std::string& path, absl::string_view key, const TextStorage& storage) {
+  WEFT_ASSIGN_OR_RETURN(std::vector<TextSource> files, OpenNamed(absl::MakeConstSpan(&path, 1), key, storage));
+  return std::move(files[0]);
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options, TextPieces texts,
@@ -45,7 +49,10 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, co
     }
     return Tokenizer::FromSerialized(known->Serialize());
   }
-  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = BuildTokenizer(options, texts, report);
+  absl::Status read_status;
+  const auto read = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) { return read_status = texts(take); };
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = BuildTokenizer(options, read, report);
+  WEFT_RETURN_IF_ERROR(read_status);
   if (!options.file.empty()) return tokenizer;
   if (tokenizer.ok() || absl::IsInvalidArgument(tokenizer.status())) return tokenizer;
   return absl::Status(tokenizer.status().code(), absl::StrCat(name, ": ", tokenizer.status().message()));
@@ -74,19 +81,8 @@ std::string DescribeSet(const ExampleSet& set) {
   return "";
 }
 
-std::string DescribeUnknown(const Tokenizer* tokenizer, absl::string_view side, int64_t size,
-                            absl::FunctionRef<absl::Span<const int32_t>(int64_t)> get) {
-  if (tokenizer == nullptr || tokenizer->unk() < 0) return "";
-  int64_t unknown = 0, total = 0;
-  for (int64_t i = 0; i < size; ++i) {
-    const absl::Span<const int32_t> ids = get(i);
-    unknown += std::count(ids.begin(), ids.end(), tokenizer->unk());
-    total += static_cast<int64_t>(ids.size());
-  }
-  return DescribeUnknown(unknown, total, side);
-}
-
-std::string DescribeUnknown(int64_t unknown, int64_t total, absl::string_view side) {
+std::string DescribeUnknown(const Tokenizer& tokenizer, int64_t unknown, int64_t total, absl::string_view side) {
+  if (tokenizer.unk() < 0) return "";
   const double percent = total == 0 ? 0 : 100 * static_cast<double>(unknown) / static_cast<double>(total);
   return absl::StrFormat("; <unk>: %d of %d%s tokens (%.2g %%)", unknown, total, side, percent);
 }

@@ -20,9 +20,11 @@
 
 namespace weft {
 
-// What becomes of a text that is too large to be held.
+// What becomes of files that are too large to be held.
 struct TextStorage {
-  // Larger files, in bytes, are read in pieces, and their ids go to the token cache; smaller ones are held in memory.
+  // Larger files, in bytes (those of a split together), are read in pieces, and their ids go to the token cache; smaller ones
+  // are held in memory. Pairs and labels: of the training split without subword sampling; else ids, and texts that are needed,
+  // are held.
   int64_t in_memory = int64_t{32} << 20;
   std::string cache = "";  // folder of the token cache; "": see CacheTokens in data/token_cache.h
 };
@@ -52,7 +54,7 @@ struct DataOptions {
   const Tokenizer* known_source = nullptr;
   const Tokenizer* known_target = nullptr;
   std::vector<std::string> known_classes = {};
-  TextStorage storage = {};  // text
+  TextStorage storage = {};
 };
 
 // Which lines of the file the examples are. Text has none.
@@ -87,8 +89,8 @@ struct EvaluationOptions {
   const Tokenizer* target_tokenizer = nullptr;  // null for labels
   std::vector<std::string> class_names = {};    // labels
   int64_t window = 0;                           // text
-  TextStorage storage = {};                     // text
-  TableColumns columns = {};                    // pairs in one file, labels
+  TextStorage storage = {};
+  TableColumns columns = {};  // pairs in one file, labels
 };
 
 struct EvaluationData {

@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -5,65 +6,58 @@
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/load_kinds.h"
-#include "data/text_file.h"
 
 namespace weft {
 namespace {
 
-std::vector<absl::string_view> Column(const PairLines& lines, bool source, bool target) {
-  std::vector<absl::string_view> texts;
-  for (const PairLine& pair : lines.pairs) {
-    if (source) {
-      texts.push_back(pair.source);
-      texts.insert(texts.end(), pair.more_sources.begin(), pair.more_sources.end());
-    }
-    if (target) texts.push_back(pair.target);
+// The files of one split: of the pairs, or of the sources and then the targets.
+absl::StatusOr<PairSource> OpenPairs(const std::string& path, absl::Span<const std::string> target_paths, absl::string_view key,
+                                     const TextStorage& storage, const TableColumns& columns, uint64_t seed) {
+  std::vector<std::string> paths = {path};
+  paths.insert(paths.end(), target_paths.begin(), target_paths.end());
+  WEFT_ASSIGN_OR_RETURN(std::vector<TextSource> files, OpenNamed(paths, key, storage));
+  return PairSource::Open(std::move(files), /*allow_references=*/key == "valid", columns, seed);
+}
+
+// The error for files in which BuildFromPairs found none.
+absl::Status NoPairs(const PairSource& pairs) {
+  LineCounter counter({}, -1, -1);
+  WEFT_RETURN_IF_ERROR(pairs.ForEach([&](const PairLine& pair) {
+    counter.Keep({.blank = pair.kind == PairLine::kBlank});
+    return absl::OkStatus();
+  }));
+  return absl::FailedPreconditionError(absl::StrCat(pairs.name(), ": has no pairs (", counter.report().ToString(), ")"));
+}
+
+// A copy of `known`, or a new tokenizer of the columns of one side or both.
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildFromPairs(const Tokenizer* known, const TokenizerOptions& options,
+                                                          const PairSource& pairs, bool source, bool target,
+                                                          std::string* report) {
+  int64_t count = 0;
+  const auto pieces = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) {
+    return pairs.ForEach([&](const PairLine& pair) -> absl::Status {
+      if (pair.kind != PairLine::kPair) return absl::OkStatus();
+      ++count;
+      if (source) {
+        WEFT_RETURN_IF_ERROR(take(pair.source));
+        for (absl::string_view text : pair.more_sources) WEFT_RETURN_IF_ERROR(take(text));
+      }
+      return target ? take(pair.target) : absl::OkStatus();
+    });
+  };
+  absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer = BuildNamed(known, options, pieces, pairs.name(), report);
+  // Without any, rather that than what the tokenizer lacks.
+  if (absl::IsFailedPrecondition(tokenizer.status()) && known == nullptr && options.file.empty() && count == 0) {
+    return NoPairs(pairs);
   }
-  return texts;
-}
-
-// The files of one split, as long as lines are views into them.
-struct PairTexts {
-  std::string name, text;  // of the pairs, or of the sources; an empty name: no such split
-  std::vector<std::string> target_names, targets;
-};
-
-// Reads the files and adds their texts to the hash of the data.
-absl::StatusOr<PairTexts> ReadTexts(const std::string& path, absl::Span<const std::string> target_paths, absl::string_view key,
-                                    uint64_t* hash) {
-  PairTexts texts;
-  WEFT_ASSIGN_OR_RETURN(texts.text, ReadNamed(path, key));
-  texts.name = FullPath(path);
-  *hash = HashPart(texts.text, *hash);
-  for (const std::string& target_path : target_paths) {
-    WEFT_ASSIGN_OR_RETURN(std::string text, ReadNamed(target_path, key));
-    *hash = HashPart(text, *hash);
-    texts.targets.push_back(std::move(text));
-    texts.target_names.push_back(FullPath(target_path));
-  }
-  return texts;
-}
-
-absl::StatusOr<PairLines> Parse(const PairTexts& texts, bool allow_references, const TableColumns& columns) {
-  if (texts.targets.empty()) return ParsePairs(texts.text, texts.name, allow_references, columns);
-  return ParsePairFiles(texts.text, texts.name, texts.targets, texts.target_names);
-}
-
-// "a.tsv", or "a.en and a.de".
-std::string DescribeFiles(absl::string_view name, const PairLines& lines) {
-  std::string text(name);
-  for (const std::string& target : lines.target_names) absl::StrAppend(&text, " and ", target);
-  return text;
+  return tokenizer;
 }
 
 }  // namespace
 
-absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary, NamedPairs train, NamedPairs valid,
-                         Dataset* data) {
+absl::Status FinishPairs(const DataOptions& options, const PairSource& vocabulary, const PairSource& train,
+                         const PairSource* valid, Dataset* data) {
   data->kind = DataKind::kPairs;
-  if (train.lines.pairs.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(train.name, ": has no pairs (", train.lines.report.ToString(), ")"));
-  }
   TokenizerOptions source_options = options.source_tokenizer;
   TokenizerOptions target_options = options.target_tokenizer;
   source_options.specials = false;
@@ -71,60 +65,66 @@ absl::Status FinishPairs(const DataOptions& options, const PairLines& vocabulary
   const bool shared = options.shared_tokenizer;
   if (shared) source_options = target_options;
   const bool separator = options.columns.source.size() > 1;
-  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer, BuildNamed(options.known_target, target_options,
-                                                           Column(vocabulary, shared, true), train.name, &data->report));
+  WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
+                        BuildFromPairs(options.known_target, target_options, vocabulary, shared, true, &data->report));
   if (shared && separator) data->target_tokenizer->ReserveSeparator();
   const Tokenizer* known_source = shared ? data->target_tokenizer.get() : options.known_source;
   WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
-                        BuildNamed(known_source, source_options, Column(vocabulary, true, false), train.name, &data->report));
+                        BuildFromPairs(known_source, source_options, vocabulary, true, false, &data->report));
   if (separator) data->source_tokenizer->ReserveSeparator();
-  const ExampleSampler sampler(data->source_tokenizer.get(), source_options.sampling, data->target_tokenizer.get(),
-                               target_options.sampling);
-  const auto encode = [&](NamedPairs& split, absl::string_view side, bool keep, ExampleSet* set) -> absl::Status {
-    const PairLimits limits =
-        keep ? PairLimits() : PairLimits{.source = options.max_source_length, .target = options.max_target_length};
-    WEFT_ASSIGN_OR_RETURN(*set, EncodePairs(&split.lines, split.name, *data->source_tokenizer, *data->target_tokenizer, keep,
-                                            limits, keep ? ExampleSampler() : sampler));
-    const std::string unknown =
-        DescribeUnknown(data->source_tokenizer.get(), " source", set->size(), [&](int64_t i) { return set->Source(i); }) +
-        DescribeUnknown(data->target_tokenizer.get(), " target", set->size(), [&](int64_t i) { return set->Target(i); });
-    Report(data, absl::StrCat(side, ": ", DescribeFiles(split.name, split.lines), ": ", split.lines.report.ToString(), "; ",
-                              DescribeSet(*set), unknown));
+  const Tokenizer &source_tokenizer = *data->source_tokenizer, &target_tokenizer = *data->target_tokenizer;
+  const auto encode = [&](const PairSource& split, absl::string_view side, EncodeOptions how, ExampleSet* set,
+                          ExampleLines* lines) -> absl::Status {
+    WEFT_ASSIGN_OR_RETURN(EncodedLines encoded, EncodePairs(split, source_tokenizer, target_tokenizer, std::move(how)));
+    *set = std::move(encoded.set);
+    *lines = {encoded.report.lines, std::move(encoded.of_example)};
+    const int64_t target_tokens = set->total_target_tokens() - set->size();
+    Report(data, absl::StrCat(side, ": ", split.Describe(), ": ", encoded.report.ToString(), "; ", DescribeSet(*set),
+                              DescribeUnknown(source_tokenizer, encoded.unknown_source, set->total_source_tokens(), " source"),
+                              DescribeUnknown(target_tokenizer, encoded.unknown_target, target_tokens, " target")));
     return absl::OkStatus();
   };
-  WEFT_RETURN_IF_ERROR(encode(train, "train", false, &data->train));
-  if (!valid.name.empty()) {
-    WEFT_RETURN_IF_ERROR(encode(valid, "valid", true, &data->valid));
-    data->valid_lines = {valid.lines.report.lines, std::move(valid.lines.kept_lines)};
+  EncodeOptions how;
+  how.limits = {.source = options.max_source_length, .target = options.max_target_length};
+  how.sampler = ExampleSampler(&source_tokenizer, source_options.sampling, &target_tokenizer, target_options.sampling);
+  const LineCache cache{options.storage.cache, &data->report};
+  // Sampling needs the texts, so they and the ids are held then.
+  if (train.is_streamed() && !how.sampler.on()) how.cache = &cache;
+  ExampleLines train_lines;
+  WEFT_RETURN_IF_ERROR(encode(train, "train", std::move(how), &data->train, &train_lines));
+  if (valid != nullptr) {
+    WEFT_RETURN_IF_ERROR(encode(*valid, "valid", {.validation = true}, &data->valid, &data->valid_lines));
   } else {
     Report(data, kNoValidation);
   }
-  Report(data, DescribeVocabulary("source", *data->source_tokenizer));
-  Report(data, DescribeVocabulary("target", *data->target_tokenizer));
+  Report(data, DescribeVocabulary("source", source_tokenizer));
+  Report(data, DescribeVocabulary("target", target_tokenizer));
   return absl::OkStatus();
 }
 
 absl::Status LoadPairs(const DataOptions& options, Dataset* data) {
-  data->content_hash = kHashSeed;
-  WEFT_ASSIGN_OR_RETURN(const PairTexts train, ReadTexts(options.train, options.train_targets, "train", &data->content_hash));
-  PairTexts valid;
+  WEFT_ASSIGN_OR_RETURN(const PairSource train,
+                        OpenPairs(options.train, options.train_targets, "train", options.storage, options.columns, kHashSeed));
+  data->content_hash = train.content_hash();
+  std::optional<PairSource> valid;
   if (!options.valid.empty()) {
-    WEFT_ASSIGN_OR_RETURN(valid, ReadTexts(options.valid, options.valid_targets, "valid", &data->content_hash));
+    WEFT_ASSIGN_OR_RETURN(
+        valid, OpenPairs(options.valid, options.valid_targets, "valid", options.storage, options.columns, data->content_hash));
+    data->content_hash = valid->content_hash();
   }
-  WEFT_ASSIGN_OR_RETURN(PairLines train_lines, Parse(train, /*allow_references=*/false, options.columns));
-  WEFT_ASSIGN_OR_RETURN(PairLines valid_lines, Parse(valid, /*allow_references=*/true, options.columns));
-  const PairLines vocabulary = train_lines;
-  return FinishPairs(options, vocabulary, {train.name, std::move(train_lines)}, {valid.name, std::move(valid_lines)}, data);
+  return FinishPairs(options, train, train, valid.has_value() ? &*valid : nullptr, data);
 }
 
 absl::Status EvaluationPairs(absl::Span<const std::string> paths, const EvaluationOptions& options, EvaluationData* data) {
   WEFT_CHECK(options.source_tokenizer != nullptr && options.target_tokenizer != nullptr);
-  WEFT_ASSIGN_OR_RETURN(const PairTexts texts, ReadTexts(paths[0], paths.subspan(1), "valid", &data->content_hash));
-  WEFT_ASSIGN_OR_RETURN(PairLines lines, Parse(texts, /*allow_references=*/true, options.columns));
-  WEFT_ASSIGN_OR_RETURN(data->examples, EncodePairs(&lines, texts.name, *options.source_tokenizer, *options.target_tokenizer,
-                                                    /*keep_references=*/true));
-  absl::StrAppend(&data->report, DescribeFiles(texts.name, lines), ": ", lines.report.ToString(), "; ");
-  data->lines = {lines.report.lines, std::move(lines.kept_lines)};
+  WEFT_ASSIGN_OR_RETURN(const PairSource pairs,
+                        OpenPairs(paths[0], paths.subspan(1), "valid", options.storage, options.columns, data->content_hash));
+  data->content_hash = pairs.content_hash();
+  WEFT_ASSIGN_OR_RETURN(EncodedLines encoded,
+                        EncodePairs(pairs, *options.source_tokenizer, *options.target_tokenizer, {.validation = true}));
+  absl::StrAppend(&data->report, pairs.Describe(), ": ", encoded.report.ToString(), "; ");
+  data->examples = std::move(encoded.set);
+  data->lines = {encoded.report.lines, std::move(encoded.of_example)};
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/load_kinds.h"
 #include "data/tasks/task.h"
@@ -10,24 +11,23 @@
 namespace weft {
 namespace {
 
-// A task's examples as if they had been the lines of a file.
-PairLines AsPairs(const std::vector<TaskExample>& examples) {
-  PairLines out;
-  for (const TaskExample& example : examples) {
-    PairLine& pair = out.pairs.emplace_back();
-    pair.line = ++out.report.lines;
-    pair.source = example.source;
-    pair.target = example.target;
-  }
-  return out;
+// A part of the data hash: the length keeps "ab", "c" and "a", "bc" apart.
+uint64_t HashPart(absl::string_view part, uint64_t hash) {
+  return HashBytes(part, HashBytes(absl::StrCat(part.size(), ":"), hash));
 }
 
-LabelLines AsLabels(const std::vector<TaskExample>& examples) {
-  LabelLines out;
-  for (const TaskExample& example : examples) {
-    out.labels.push_back({.line = ++out.report.lines, .text = example.source, .label = example.target});
+// A task's examples as if they were the lines of a file.
+TextSource AsFile(std::string name, const std::vector<const std::vector<TaskExample>*>& splits) {
+  std::string text;
+  for (const std::vector<TaskExample>* split : splits) {
+    for (const TaskExample& example : *split) {
+      for (const std::string* side : {&example.source, &example.target}) {
+        WEFT_CHECK(side->find_first_of("\t\n") == std::string::npos) << name << ": \"" << *side << "\" in a line";
+      }
+      absl::StrAppend(&text, example.source, "\t", example.target, "\n");
+    }
   }
-  return out;
+  return TextSource::FromText(std::move(name), std::move(text));
 }
 
 }  // namespace
@@ -53,15 +53,24 @@ absl::Status LoadTask(const DataOptions& options, Dataset* data) {
   const std::string train_name = absl::StrCat("task ", options.task, " (train)");
   const std::string valid_name = absl::StrCat("task ", options.task, " (held out)");
   // The vocabulary is that of both splits: the rule, not the sample, says which symbols there are.
-  std::vector<TaskExample> all = task.train;
-  all.insert(all.end(), task.valid.begin(), task.valid.end());
+  TextSource all = AsFile(train_name, {&task.train, &task.valid});
+  TextSource train = AsFile(train_name, {&task.train}), valid = AsFile(valid_name, {&task.valid});
   if (task.kind == DataKind::kPairs) {
-    return FinishPairs(chosen, AsPairs(all), {train_name, AsPairs(task.train)}, {valid_name, AsPairs(task.valid)}, data);
+    const auto open = [](TextSource file) {
+      std::vector<TextSource> files;
+      files.push_back(std::move(file));
+      return PairSource::Open(std::move(files), /*allow_references=*/false, {});
+    };
+    WEFT_ASSIGN_OR_RETURN(const PairSource all_pairs, open(std::move(all)));
+    WEFT_ASSIGN_OR_RETURN(const PairSource train_pairs, open(std::move(train)));
+    WEFT_ASSIGN_OR_RETURN(const PairSource valid_pairs, open(std::move(valid)));
+    return FinishPairs(chosen, all_pairs, train_pairs, &valid_pairs, data);
   }
   data->class_names = task.class_names;
-  std::vector<absl::string_view> vocabulary;
-  for (const TaskExample& example : all) vocabulary.push_back(example.source);
-  return FinishLabels(chosen, vocabulary, {train_name, AsLabels(task.train)}, {valid_name, AsLabels(task.valid)}, data);
+  WEFT_ASSIGN_OR_RETURN(const LabelSource all_labels, LabelSource::Open(std::move(all)));
+  WEFT_ASSIGN_OR_RETURN(const LabelSource train_labels, LabelSource::Open(std::move(train)));
+  WEFT_ASSIGN_OR_RETURN(const LabelSource valid_labels, LabelSource::Open(std::move(valid)));
+  return FinishLabels(chosen, all_labels, train_labels, &valid_labels, data);
 }
 
 }  // namespace weft

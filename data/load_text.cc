@@ -12,31 +12,19 @@
 namespace weft {
 namespace {
 
-absl::StatusOr<TextSource> OpenNamed(const std::string& path, absl::string_view key, const TextStorage& storage) {
-  if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("data.", key, ": no file named"));
-  return TextSource::Open(path, storage.in_memory);
-}
-
 // Goes through the text once for its hash and, unless there is a known one, its tokenizer.
 absl::StatusOr<ContentHash> ScanText(const TextSource& source, uint64_t seed, const Tokenizer* known,
                                      const TokenizerOptions& options, std::unique_ptr<Tokenizer>* tokenizer,
                                      std::string* report) {
   ContentPass pass(source, seed);
-  absl::Status read_status;
-  if (known != nullptr) {
-    read_status = pass.ForEach([](absl::string_view) { return absl::OkStatus(); });
-  } else {
-    bool first = true;  // a kind may ask for the text several times, or not at all
+  bool first = true;  // a kind may ask for the text several times, or not at all
+  if (known == nullptr) {
     const auto pieces = [&](TextSource::TakePiece take) {
-      return read_status = std::exchange(first, false) ? pass.ForEach(take) : source.ForEach(take);
+      return std::exchange(first, false) ? pass.ForEach(take) : source.ForEach(take);
     };
-    absl::StatusOr<std::unique_ptr<Tokenizer>> built = BuildNamed(nullptr, options, pieces, source.name(), report);
-    WEFT_RETURN_IF_ERROR(read_status);
-    WEFT_RETURN_IF_ERROR(built.status());
-    *tokenizer = *std::move(built);
-    if (first) read_status = pass.ForEach([](absl::string_view) { return absl::OkStatus(); });
+    WEFT_ASSIGN_OR_RETURN(*tokenizer, BuildNamed(nullptr, options, pieces, source.name(), report));
   }
-  WEFT_RETURN_IF_ERROR(read_status);
+  if (first) WEFT_RETURN_IF_ERROR(pass.ForEach([](absl::string_view) { return absl::OkStatus(); }));
   return pass.Finish();
 }
 
@@ -59,7 +47,7 @@ absl::StatusOr<TokenStream> TokensOf(const TextSource& source, const ContentHash
 absl::StatusOr<std::string> DescribeUnknownIn(const TokenStream& stream, const Tokenizer& tokenizer) {
   if (tokenizer.unk() < 0) return "";
   WEFT_ASSIGN_OR_RETURN(const int64_t unknown, stream.Count(tokenizer.unk()));
-  return DescribeUnknown(unknown, stream.size(), "");
+  return DescribeUnknown(tokenizer, unknown, stream.size(), "");
 }
 
 }  // namespace
@@ -82,9 +70,9 @@ absl::Status LoadText(const DataOptions& options, Dataset* data) {
   tokenizer_options.specials = false;
   // The vocabulary is that of the whole file, the part for validation included: both come from one text.
   if (options.known_target != nullptr) {
+    const auto no_pieces = [](TextSource::TakePiece) { return absl::OkStatus(); };
     WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
-                          BuildNamed(options.known_target, tokenizer_options, absl::Span<const absl::string_view>(),
-                                     source.name(), &data->report));
+                          BuildNamed(options.known_target, tokenizer_options, no_pieces, source.name(), &data->report));
   }
   WEFT_ASSIGN_OR_RETURN(const ContentHash content, ScanText(source, kHashSeed, data->target_tokenizer.get(), tokenizer_options,
                                                             &data->target_tokenizer, &data->report));

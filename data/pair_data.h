@@ -4,7 +4,7 @@
 // Rules: a line of nothing or of spaces only is skipped and counted, in all files at once. A pair of which one side gives no
 // tokens is skipped and counted (with char, "  " gives tokens in a column; with word it does not). An empty further target is
 // ignored. A line without a tab, or a training line with more than one, is an error that names it. No pair is ever shifted.
-// Views point into the texts, which must outlive them. Pure functions, thread-safe.
+// Lines come one by one from files that may be larger than memory; nothing here is shared, so const methods are thread-safe.
 #ifndef WEFT_DATA_PAIR_DATA_H_
 #define WEFT_DATA_PAIR_DATA_H_
 
@@ -12,11 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "data/columns.h"
 #include "data/examples.h"
+#include "data/stored_lines.h"
+#include "data/text_source.h"
 #include "data/tokenizer.h"
 
 namespace weft {
@@ -35,29 +39,49 @@ struct ReadReport {
 };
 
 struct PairLine {
+  enum Kind { kBlank, kHalf, kPair };  // kHalf: one of several files has nothing there
+  Kind kind = kPair;
   int64_t line = 0;  // from 1
+  // Of kPair.
   absl::string_view source;
   absl::string_view target;
   std::vector<absl::string_view> more;          // further references, empty ones too
   std::vector<absl::string_view> more_sources;  // further source columns
 };
 
-struct PairLines {
-  std::vector<PairLine> pairs;
-  // Of pairs in several files: the files of the targets, in the order of `target` and `more`.
-  std::vector<std::string> target_names;
-  ReadReport report;                // `kept` and what follows the empty lines are counted by EncodePairs
-  std::vector<int64_t> kept_lines;  // the line of each example, by EncodePairs
+// The files of one split: a sequence of lines to go through several times.
+class PairSource {
+ public:
+  // Goes through the files for their hash, from `seed` on. FailedPrecondition, naming both files and their counts, if one of
+  // several has other than as many lines; for a file without text; errors of reading. `columns`: of one file.
+  // REQUIRES: at least one file.
+  static absl::StatusOr<PairSource> Open(std::vector<TextSource> files, bool allow_references, const TableColumns& columns,
+                                         uint64_t seed = kHashSeed);
+
+  // Of the file of sources, and of that of the r-th accepted target.
+  const std::string& name() const { return files_[0].name(); }
+  const std::string& target_name(int64_t r = 0) const { return files_.size() == 1 ? name() : files_[r + 1].name(); }
+  // "a.tsv", or "a.en and a.de".
+  std::string Describe() const;
+  int64_t line_count() const { return line_count_; }
+  // Of the texts of all files in order; from the seed on.
+  uint64_t content_hash() const { return contents_.back().hash; }
+  // What decides how its lines are read: number of files and columns.
+  std::string Layout() const;
+  // Whether a file is read anew in each pass, since it is large.
+  bool is_streamed() const;
+
+  // Calls take(line) with each line, blank ones too, until it returns an error; views are valid in the call. FailedPrecondition
+  // for a malformed line: "name:line: ...", and for a file that changed; errors of reading.
+  absl::Status ForEach(absl::FunctionRef<absl::Status(const PairLine& line)> take) const;
+
+ private:
+  std::vector<TextSource> files_;
+  std::vector<ContentHash> contents_;  // one a file
+  bool allow_references_ = false;
+  TableColumns columns_;
+  int64_t line_count_ = 0;
 };
-
-// Splits lines into columns. FailedPrecondition for a malformed line: "name:line: ...".
-absl::StatusOr<PairLines> ParsePairs(absl::string_view text, absl::string_view name, bool allow_references,
-                                     const TableColumns& columns = {});
-
-// The lines of sources, and of one or more files of targets. FailedPrecondition, naming both files and their counts, if one has
-// other than `source` lines. REQUIRES: as many names as targets, at least one.
-absl::StatusOr<PairLines> ParsePairFiles(absl::string_view source, absl::string_view source_name,
-                                         absl::Span<const std::string> targets, absl::Span<const std::string> target_names);
 
 // The longest pairs that are kept, in tokens without <eos>; 0: no limit.
 struct PairLimits {
@@ -65,13 +89,45 @@ struct PairLimits {
   int64_t target = 0;
 };
 
-// Encodes the pairs and completes `lines`. With `keep_references` the set keeps texts and references, for scoring.
-// FailedPrecondition for an unknown symbol ("name:line: source: unknown ...") or if no pair is left. `sampler`: what the set
-// shall draw encodings with.
-// REQUIRES: `target` has <bos> and <eos>.
-absl::StatusOr<ExampleSet> EncodePairs(PairLines* lines, absl::string_view name, const Tokenizer& source,
-                                       const Tokenizer& target, bool keep_references, const PairLimits& limits = {},
-                                       ExampleSampler sampler = {});
+// Takes the ids of lines in order, counts them, and says which are examples.
+class LineCounter {
+ public:
+  // `source_unk`, `target_unk`: ids to count in examples, or -1.
+  LineCounter(const PairLimits& limits, int32_t source_unk, int32_t target_unk)
+      : limits_(limits), source_unk_(source_unk), target_unk_(target_unk) {}
+  bool Keep(const LineIds& line);
+
+  const ReadReport& report() const { return report_; }
+  int64_t unknown_source() const { return unknown_source_; }
+  int64_t unknown_target() const { return unknown_target_; }
+
+ private:
+  PairLimits limits_;
+  int32_t source_unk_, target_unk_;
+  ReadReport report_;
+  int64_t unknown_source_ = 0, unknown_target_ = 0;
+};
+
+// A set, and what became of the lines it was made of.
+struct EncodedLines {
+  ExampleSet set;
+  ReadReport report;
+  std::vector<int64_t> of_example;  // in validation: the line of each example
+  int64_t unknown_source = 0;       // ids of <unk> in the examples
+  int64_t unknown_target = 0;
+};
+
+struct EncodeOptions {
+  bool validation = false;           // the set keeps texts and references, for scoring
+  PairLimits limits = {};            // pairs
+  ExampleSampler sampler = {};       // what the set shall draw encodings with
+  const LineCache* cache = nullptr;  // where the ids shall be, null: in memory. Not with a sampler or in validation
+};
+
+// Encodes the pairs. FailedPrecondition for an unknown symbol ("name:line: source: unknown ...") or if no pair is left; errors
+// of ForEach and of the cache. REQUIRES: `target` has <bos> and <eos>.
+absl::StatusOr<EncodedLines> EncodePairs(const PairSource& pairs, const Tokenizer& source, const Tokenizer& target,
+                                         EncodeOptions options = {});
 
 }  // namespace weft
 

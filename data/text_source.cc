@@ -15,8 +15,6 @@ namespace {
 
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-uint64_t HashOfSize(int64_t bytes, uint64_t seed) { return HashBytes(absl::StrCat(bytes, ":"), seed); }
-
 }  // namespace
 
 absl::StatusOr<TextReader> TextReader::Open(const std::string& path, int64_t piece_bytes) {
@@ -74,6 +72,21 @@ absl::Status TextReader::InvalidAt(int64_t offset) {
   return InvalidUtf8(raw_, offset, name_, start, lines_);
 }
 
+ContentHash ContentHash::Of(int64_t size, uint64_t seed) { return {0, HashBytes(absl::StrCat(size, ":"), seed), seed}; }
+
+void ContentHash::Add(absl::string_view piece) {
+  bytes += static_cast<int64_t>(piece.size());
+  hash = HashBytes(piece, hash);
+}
+
+TextSource TextSource::FromText(std::string name, std::string text) {
+  TextSource source;
+  source.name_ = std::move(name);
+  source.text_ = std::move(text);
+  source.file_size_ = static_cast<int64_t>(source.text_.size());
+  return source;
+}
+
 absl::StatusOr<TextSource> TextSource::Open(const std::string& path, int64_t in_memory) {
   TextSource source;
   source.path_ = path;
@@ -101,23 +114,26 @@ absl::Status TextSource::ForEach(TakePiece take) const {
 }
 
 absl::Status TextSource::ForEachOf(const ContentHash& content, TakePiece take) const {
-  ContentHash found{0, HashOfSize(content.bytes, content.seed), content.seed};
+  ContentHash found = ContentHash::Of(content.bytes, content.seed);
   WEFT_RETURN_IF_ERROR(ForEach([&](absl::string_view piece) {
-    found.bytes += static_cast<int64_t>(piece.size());
-    found.hash = HashBytes(piece, found.hash);
+    found.Add(piece);
     return take(piece);
   }));
-  if (found.bytes == content.bytes && found.hash == content.hash) return absl::OkStatus();
+  return found == content ? absl::OkStatus() : Changed();
+}
+
+absl::Status TextSource::Changed() const {
   return absl::FailedPreconditionError(absl::StrCat(name_, ": changed while it was read; start again when it is complete"));
 }
 
 ContentPass::ContentPass(const TextSource& source, uint64_t seed)
-    : source_(source), content_{0, HashOfSize(source.file_size_, seed), seed} {}
+    : source_(source), content_(ContentHash::Of(source.file_size_, seed)) {}
 
 absl::Status ContentPass::ForEach(TextSource::TakePiece take) {
   return source_.ForEach([&](absl::string_view piece) {
-    content_.bytes += static_cast<int64_t>(piece.size());
-    content_.hash = HashBytes(piece, content_.hash);
+    content_.Add(piece);
+    newlines_ += std::count(piece.begin(), piece.end(), '\n');
+    ends_in_line_ = !piece.empty() && piece.back() != '\n';
     return take(piece);
   });
 }
@@ -125,12 +141,50 @@ absl::Status ContentPass::ForEach(TextSource::TakePiece take) {
 absl::StatusOr<ContentHash> ContentPass::Finish() {
   if (content_.bytes == 0) return absl::FailedPreconditionError(absl::StrCat(source_.name(), ": is empty"));
   if (content_.bytes == source_.file_size_) return content_;
-  content_.hash = HashOfSize(content_.bytes, content_.seed);
+  content_ = ContentHash::Of(content_.bytes, content_.seed);
   WEFT_RETURN_IF_ERROR(source_.ForEach([&](absl::string_view piece) {
-    content_.hash = HashBytes(piece, content_.hash);
+    content_.Add(piece);
     return absl::OkStatus();
   }));
   return content_;
+}
+
+LineReader::LineReader(const TextSource& source, const ContentHash& content)
+    : source_(&source), content_(content), found_(ContentHash::Of(content.bytes, content.seed)), held_(source.text_) {}
+
+absl::StatusOr<LineReader> LineReader::Open(const TextSource& source, const ContentHash& content, int64_t piece_bytes) {
+  LineReader lines(source, content);
+  if (source.is_streamed()) {
+    WEFT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(source.path_, piece_bytes));
+    lines.reader_ = std::make_unique<TextReader>(std::move(reader));
+  }
+  return lines;
+}
+
+absl::StatusOr<bool> LineReader::Next(absl::string_view* line) {
+  joined_.clear();
+  while (true) {
+    if (rest_.empty()) {
+      WEFT_ASSIGN_OR_RETURN(rest_, NextPiece());
+      if (rest_.empty()) break;
+    }
+    const size_t end = rest_.find('\n');
+    *line = rest_.substr(0, end);
+    rest_.remove_prefix(end == absl::string_view::npos ? rest_.size() : end + 1);
+    if (end != absl::string_view::npos && joined_.empty()) return true;
+    absl::StrAppend(&joined_, *line);
+    if (end != absl::string_view::npos) break;
+  }
+  *line = joined_;
+  return !joined_.empty();
+}
+
+absl::StatusOr<absl::string_view> LineReader::NextPiece() {
+  if (reader_ == nullptr) return std::exchange(held_, {});
+  WEFT_ASSIGN_OR_RETURN(const absl::string_view piece, reader_->Next());
+  found_.Add(piece);
+  if (piece.empty() && !(found_ == content_)) return source_->Changed();
+  return piece;
 }
 
 }  // namespace weft

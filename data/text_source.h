@@ -7,6 +7,7 @@
 #define WEFT_DATA_TEXT_SOURCE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -47,6 +48,11 @@ class TextReader {
 
 // Identifies a clean text: HashBytes of "BYTES:" and then the text, from `seed` on.
 struct ContentHash {
+  // That of no text yet, of which `size` bytes shall be added.
+  static ContentHash Of(int64_t size, uint64_t seed);
+  void Add(absl::string_view piece);
+  friend bool operator==(const ContentHash&, const ContentHash&) = default;
+
   int64_t bytes = 0;
   uint64_t hash = 0;
   uint64_t seed = 0;
@@ -60,6 +66,8 @@ class TextSource {
   // Reads the file whole, as one piece, if it has at most `in_memory` bytes or is not a regular file (a pipe can be read only
   // once); any other is read anew in each pass. Errors of ReadTextFile, or FailedPrecondition for an empty text.
   static absl::StatusOr<TextSource> Open(const std::string& path, int64_t in_memory);
+  // A clean text that is there already, under a name for messages.
+  static TextSource FromText(std::string name, std::string text);
 
   // Full path.
   const std::string& name() const { return name_; }
@@ -71,6 +79,9 @@ class TextSource {
 
  private:
   friend class ContentPass;
+  friend class LineReader;
+  absl::Status Changed() const;
+
   std::string path_, name_;
   bool is_streamed_ = false;
   std::string text_;       // unless streamed
@@ -86,10 +97,36 @@ class ContentPass {
   absl::Status ForEach(TextSource::TakePiece take);
   // After ForEach. FailedPrecondition for a text without bytes.
   absl::StatusOr<ContentHash> Finish();
+  // After ForEach: how many lines the text has.
+  int64_t lines() const { return newlines_ + (ends_in_line_ ? 1 : 0); }
 
  private:
   const TextSource& source_;
   ContentHash content_;
+  int64_t newlines_ = 0;
+  bool ends_in_line_ = false;  // one without a newline
+};
+
+// A pass over the lines, which are those of Lines(text), one at a time. Holds views of `source`, which must outlive it.
+class LineReader {
+ public:
+  // A text that is not held is read anew and must be `content`, else Next ends with FailedPrecondition.
+  static absl::StatusOr<LineReader> Open(const TextSource& source, const ContentHash& content,
+                                         int64_t piece_bytes = kPieceBytes);
+  // The next line in `line`, valid until the next call; false at the end. Errors of TextReader::Next.
+  absl::StatusOr<bool> Next(absl::string_view* line);
+
+ private:
+  LineReader(const TextSource& source, const ContentHash& content);
+  absl::StatusOr<absl::string_view> NextPiece();
+
+  const TextSource* source_;
+  ContentHash content_;
+  std::unique_ptr<TextReader> reader_;  // null for a text that is held
+  ContentHash found_;
+  absl::string_view held_;
+  absl::string_view rest_;  // of the piece
+  std::string joined_;      // a line of which a part was in the piece before
 };
 
 }  // namespace weft

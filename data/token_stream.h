@@ -38,6 +38,8 @@ class TokenStream {
   // Number of tokens.
   int64_t size() const { return size_; }
   bool in_file() const { return file_.has_value(); }
+  // For messages: the path of the file.
+  std::string name() const { return file_.has_value() ? file_->path() : "token ids in memory"; }
   // Tokens first .. first + out.size() - 1. Never fails in memory. Of a file: DataLoss if it ends before or holds an id outside
   // of the vocabulary, errors of reading. REQUIRES: 0 <= first, first + out.size() <= size().
   absl::Status Read(int64_t first, absl::Span<int32_t> out) const;

@@ -84,7 +84,7 @@ Options WriteData(const Config& config) {
   RemoveIf(task || data.valid.empty(), "valid", &options);
   RemoveIf(!text || data.valid_fraction == 0, "valid_fraction", &options);
   RemoveIf(!text, "window", &options);
-  RemoveIf(!text || data.cache.empty(), "cache", &options);
+  RemoveIf(task || data.cache.empty(), "cache", &options);
   RemoveIf(!task || data.train_size == 0, "train_size", &options);
   RemoveIf(!task || data.valid_size == 0, "valid_size", &options);
   RemoveIf(data.max_source_length == 0, "max_source_length", &options);
@@ -179,7 +179,7 @@ void DataConfig::Fields(FieldVisitor& v) {
   v.Visit("valid_fraction", valid_fraction, {.min = 0, .max = 1, .max_open = true},
           "text: last part of train that is kept for validation");
   v.Visit("window", window, {.min = 1, .max = kMaxCount}, "text: tokens of one training example");
-  v.Visit("cache", cache, "text: folder for the token ids of large files; default a folder of the user's caches");
+  v.Visit("cache", cache, "folder for the token ids of large files; default a folder of the user's caches");
   v.Visit("train_size", train_size, {.min = 1, .max = kMaxCount}, "task: examples to train on");
   v.Visit("valid_size", valid_size, {.min = 1, .max = kMaxCount}, "task: held-out examples");
   v.Visit("max_source_length", max_source_length, {.min = 1, .max = kMaxCount},

@@ -1,4 +1,5 @@
-// Loading: text -> Options -> sections -> rules between keys -> paths -> errors in the order of the file.
+// Loading: text -> Options -> sections -> rules between keys -> paths -> errors in the order of the file. [data] has a file of
+// its own, config_data.cc.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/base/status.h"
-#include "data/tasks/task.h"
 #include "train/config.h"
 #include "train/config_sections.h"
 #include "train/schedule.h"
@@ -22,15 +22,6 @@ namespace weft {
 namespace {
 
 namespace fs = std::filesystem;
-
-// An absolute form of `path`, tidied where that still names the same file ("a/../b" may not, if a is a symbolic link).
-std::string Absolute(const fs::path& path) {
-  std::error_code error;
-  const fs::path absolute = fs::absolute(path, error);
-  const fs::path tidy = absolute.lexically_normal();
-  const fs::path real = fs::weakly_canonical(absolute, error);
-  return (!error && real == fs::weakly_canonical(tidy, error) ? tidy : absolute).string();
-}
 
 class Loader {
  public:
@@ -50,7 +41,7 @@ class Loader {
     config_.checkpoint.Fields(checkpoint.reader());
 
     CheckRun(run);
-    CheckData(data);
+    kind_known_ = ReadData(source_, &data, &config_, &errors_);
     CheckTrain(train);
     CheckOptimizer(optimizer);
     CheckSchedule(schedule, train);
@@ -71,233 +62,10 @@ class Loader {
     for (std::string& error : errors) errors_.push_back(std::move(error));
   }
 
-  // `path` below `base`, absolute. The error is recorded, and the result empty, for a text that can be no path or could not be
-  // printed into the resolved config.
-  template <class Reader>
-  std::string Resolve(Reader& section, absl::string_view key, const std::string& path, const fs::path& base) {
-    const std::string resolved = path.find('\0') == std::string::npos ? Absolute(base / path) : "";
-    if (resolved.empty()) {
-      section.Error(key, "has a character of code 0, which no path can have");
-    } else if (!ParseToml(absl::StrCat("v = ", PrintTomlValue({resolved, ""})), "").ok()) {
-      section.Error(key, "lies in a folder whose name is not valid UTF-8");
-    }
-    return resolved;
-  }
-
   void CheckRun(Section& run) {
     if (run.Has("dir") && config_.run.dir.empty()) return run.Error("dir", "found \"\" (a string), allowed a folder");
     if (!run.Has("dir")) config_.run.dir = absl::StrCat("runs/", fs::path(source_.name).stem().string());
-    config_.run.dir = Resolve(run, "dir", config_.run.dir, "");
-  }
-
-  void CheckData(Section& data) {
-    DataConfig& c = config_.data;
-    const OptionValue* tokenizer = data.reader().Take("tokenizer");
-    const OptionValue* columns = data.reader().Take("columns");
-    if (!data.Has("kind")) data.Error("kind", "missing; allowed \"pairs\", \"text\", \"labels\", \"task\"");
-    kind_known_ = data.Was("kind", c.kind);
-    if (!kind_known_) return;  // the rules below would speak of a kind that nobody chose
-    const bool text = c.kind == "text", task = c.kind == "task";
-    if (task) {
-      for (const char* key : {"dir", "train", "valid"}) data.Meaningless(key, "kind", c.kind, "data in files");
-      std::vector<std::string> names;
-      for (const TaskInfo& info : Tasks()) names.emplace_back(info.name);
-      if (c.task.empty()) {
-        data.Error("task", absl::StrCat("missing; allowed ", absl::StrJoin(names, ", ")));
-      } else if (std::find(names.begin(), names.end(), c.task) == names.end()) {
-        const std::string nearest = Nearest(c.task, names);
-        data.Error("task", absl::StrCat("found \"", c.task, "\", allowed ", absl::StrJoin(names, ", "),
-                                        nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?")));
-      }
-      kind_known_ = std::find(names.begin(), names.end(), c.task) != names.end();
-    } else {
-      for (const char* key : {"task", "train_size", "valid_size"}) data.Meaningless(key, "kind", c.kind, "\"task\"");
-    }
-    if (text) {
-      if (!data.Has("window")) data.Error("window", "missing; data.kind = \"text\" needs the tokens of one training example");
-      if (!c.valid.empty() && c.valid_fraction > 0) {
-        if (data.FromCommandLine("valid") == data.FromCommandLine("valid_fraction")) {
-          data.Error("valid_fraction", "excludes data.valid; allowed one of the two");
-        } else if (data.FromCommandLine("valid")) {
-          c.valid_fraction = 0;
-        } else {
-          c.valid.clear();
-        }
-      }
-    } else {
-      for (const char* key : {"window", "valid_fraction", "cache"}) data.Meaningless(key, "kind", c.kind, "\"text\"");
-    }
-    data_folder_ = fs::path(source_.folder);
-    if (!task) ResolveDataPaths(data);
-    if (kind_known_) CheckPairKeys(data);
-    if (columns != nullptr) ReadColumns(data, *columns);
-    if (kind_known_) ReadTokenizer(data, tokenizer);
-  }
-
-  void ResolveDataPaths(Section& data) {
-    DataConfig& c = config_.data;
-    fs::path base = fs::path(source_.folder);
-    if (!c.dir.empty()) base = Resolve(data, "dir", c.dir, data.FromCommandLine("dir") ? fs::path() : base);
-    c.dir.clear();
-    data_folder_ = base;
-    if (c.train.empty() && (source_.needs_data_files || data.Has("train")))
-      data.Error("train", "missing; give the file to train on");
-    if (!c.cache.empty()) c.cache = Resolve(data, "cache", c.cache, data.FromCommandLine("cache") ? "" : source_.folder);
-    ResolveFiles(data, "train", base, &c.train);
-    ResolveFiles(data, "valid", base, &c.valid);
-    const auto fit = [&](const char* key, size_t files, size_t most, absl::string_view allowed) {
-      if (files <= most) return;
-      data.Error(key, absl::StrCat("found ", files, " files, allowed ", allowed, " with data.kind = \"", c.kind, "\""));
-    };
-    const bool pairs = c.kind == "pairs";
-    fit("train", c.train.size(), pairs ? 2 : 1, pairs ? "one, or two (sources and targets)" : "one");
-    if (!pairs) fit("valid", c.valid.size(), 1, "one");
-  }
-
-  void ResolveFiles(Section& data, const char* key, const fs::path& base, std::vector<std::string>* files) {
-    for (std::string& file : *files) {
-      if (file.empty()) return data.Error(key, "found \"\" in a list of files, allowed their names");
-      file = Resolve(data, key, file, data.FromCommandLine(key) ? fs::path() : base);
-      if (file.empty()) return files->clear();  // said already
-    }
-  }
-
-  // Keys that pairs alone have.
-  void CheckPairKeys(Section& data) {
-    if (DataKindOf(config_) == DataKind::kPairs) return;
-    for (const char* key : {"max_source_length", "max_target_length"}) {
-      data.Meaningless(key, "kind", config_.data.kind, "pairs");
-    }
-  }
-
-  void ReadColumns(Section& data, const OptionValue& value) {
-    DataConfig& c = config_.data;
-    if (c.kind != "pairs" && c.kind != "labels") {
-      data.Meaningless("columns", "kind", c.kind, "\"pairs\" and \"labels\"");
-    } else if (c.train.size() > 1 || c.valid.size() > 1) {
-      data.Error("columns", "names columns of tab-separated files, but data.train or data.valid has a file for each side");
-    } else {
-      Add(weft::ReadColumns(value, c.kind, &c.columns));
-    }
-  }
-
-  void ReadTokenizer(Section& data, const OptionValue* value) {
-    DataConfig& c = config_.data;
-    // A task suggests what suits it; files default to characters.
-    if (c.kind == "task") c.source_tokenizer.kind = c.target_tokenizer.kind = "";
-    if (value == nullptr) return;
-    if (!std::holds_alternative<OptionValue::Table>(value->value)) {
-      return data.Error("tokenizer", absl::StrCat("found ", value->Describe(), ", allowed a table like { kind = \"char\" }"));
-    }
-    const Options table = TableOf(value, "");
-    OptionsReader reader("data.tokenizer", table);
-    const bool pairs = DataKindOf(config_) == DataKind::kPairs;
-    const OptionValue* source = reader.Take("source");
-    const OptionValue* target = reader.Take("target");
-    if (source != nullptr || target != nullptr) {
-      if (!pairs) reader.Error(source != nullptr ? "source" : "target", "only pairs have two sides; allowed { kind = ... }");
-      if (source != nullptr) ReadTokenizerSide(reader, "source", *source, &c.source_tokenizer);
-      if (target != nullptr) ReadTokenizerSide(reader, "target", *target, &c.target_tokenizer);
-    } else {
-      ReadTokenizerKeys(reader, "data.tokenizer", &c.target_tokenizer);
-      c.source_tokenizer = c.target_tokenizer;
-    }
-    if (pairs) {
-      reader.Visit("shared", c.shared_tokenizer, "");
-      if (c.shared_tokenizer && source != nullptr) {
-        reader.Error("shared", "one vocabulary for both sides is described once: allowed { kind = ..., shared = true }");
-      }
-    } else if (reader.Take("shared") != nullptr) {
-      reader.Error("shared", absl::StrCat("has no meaning with data.kind = \"", c.kind, "\", only with pairs"));
-    }
-    Add(reader.Finish());
-  }
-
-  void ReadTokenizerSide(OptionsReader& reader, absl::string_view side, const OptionValue& value, TokenizerOptions* options) {
-    if (!std::holds_alternative<OptionValue::Table>(value.value)) {
-      return reader.Error(side, absl::StrCat("found ", value.Describe(), ", allowed a table like { kind = \"char\" }"));
-    }
-    const Options table = TableOf(&value, "");
-    const std::string name = absl::StrCat("data.tokenizer.", side);
-    OptionsReader side_reader(name, table);
-    ReadTokenizerKeys(side_reader, name, options);
-    Add(side_reader.Finish());
-  }
-
-  void ReadTokenizerKeys(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
-    if (!reader.Has("kind")) {
-      reader.Error("kind", "missing; allowed \"char\", \"byte\", \"word\", \"bpe\", \"unigram\"");
-    }
-    TokenizerFields(reader, *options);
-    ReadSampling(reader, name, options);
-    const bool word = options->kind == "word", pieces = options->kind == "bpe" || options->kind == "unigram";
-    const auto meaningless = [&](const char* key, absl::string_view meant_for) {
-      if (!reader.Has(key)) return;
-      reader.Error(key, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\", only with ", meant_for));
-    };
-    if (!word && !pieces) meaningless("unknown", "\"word\", \"bpe\" and \"unigram\"");
-    for (const char* key : {"min_count", "max_size", "joiner"}) {
-      if (!word) meaningless(key, "\"word\"");
-    }
-    for (const char* key : {"vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
-      if (!pieces) meaningless(key, "\"bpe\" and \"unigram\"");
-    }
-    if (reader.Has("file")) return ReadTokenizerFile(reader, name, options);
-    if (pieces) {
-      // A checkpoint's config, which needs no data, does not name the file that its tokenizer came from.
-      if (options->vocab_size == 0 && !reader.Has("vocab_size") && source_.needs_data_files) {
-        reader.Error("vocab_size", absl::StrCat("missing; ", name, ".kind = \"", options->kind, "\" needs it, or a file"));
-      }
-      if (options->unknown && options->byte_fallback) {
-        reader.Error("unknown", "needs byte_fallback = false; with bytes nothing is unknown");
-      }
-      if (options->character_coverage < 1 && !options->byte_fallback && !options->unknown) {
-        reader.Error("character_coverage", "below 1 needs byte_fallback = true or unknown = true for what it leaves out");
-      }
-    }
-    if (options->joiner.find_first_of(" \t\n") != std::string::npos) {
-      reader.Error("joiner", "has a space, tab or newline, which no word has");
-    }
-    if (!word || options->unknown) return;
-    if (options->min_count > 1) reader.Error("min_count", absl::StrCat("above 1 needs ", name, ".unknown = true"));
-    if (options->max_size > 0) reader.Error("max_size", absl::StrCat("above 0 needs ", name, ".unknown = true"));
-  }
-
-  void ReadSampling(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
-    const OptionValue* value = reader.Take("sampling");
-    if (value == nullptr) return;
-    const bool bpe = options->kind == "bpe", unigram = options->kind == "unigram";
-    const absl::string_view key = bpe ? "bpe_dropout" : "alpha";
-    if (!bpe && !unigram) {
-      return reader.Error("sampling", absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind,
-                                                   "\", only with \"bpe\" and \"unigram\""));
-    }
-    if (config_.data.kind == "text") {
-      return reader.Error("sampling", "has no meaning with data.kind = \"text\", only with pairs and labels");
-    }
-    if (!std::holds_alternative<OptionValue::Table>(value->value)) {
-      return reader.Error("sampling", absl::StrCat("found ", value->Describe(), ", allowed a table like { ", key, " = 0.1 }"));
-    }
-    const Options table = TableOf(value, "");
-    OptionsReader sampling(absl::StrCat(name, ".sampling"), table);
-    SamplingFields(sampling, options->sampling);
-    const absl::string_view other = bpe ? "alpha" : "bpe_dropout";
-    if (sampling.Has(other)) {
-      sampling.Error(other, absl::StrCat("has no meaning with ", name, ".kind = \"", options->kind, "\"; allowed ", key));
-    } else if (!sampling.Has(key)) {
-      reader.Error("sampling", absl::StrCat("found an empty table, allowed { ", key, " = 0.1 }"));
-    }
-    Add(sampling.Finish());
-  }
-
-  // The file says all but its kind, which is named so that another one is refused.
-  void ReadTokenizerFile(OptionsReader& reader, absl::string_view name, TokenizerOptions* options) {
-    for (const char* key :
-         {"unknown", "min_count", "max_size", "joiner", "vocab_size", "byte_fallback", "character_coverage", "normalization"}) {
-      if (reader.Has(key)) reader.Error(key, absl::StrCat("excludes ", name, ".file, which says it already"));
-    }
-    if (options->file.empty()) return reader.Error("file", "found \"\" (a string), allowed the path of a tokenizer file");
-    options->file = Resolve(reader, "file", options->file, reader.FromCommandLine("file") ? fs::path() : data_folder_);
+    config_.run.dir = ResolvePath(run.reader(), "dir", config_.run.dir, "");
   }
 
   void CheckTrain(Section& train) {
@@ -308,7 +76,8 @@ class Loader {
     if (c.on_nonfinite != "skip") train.Meaningless("max_skips", "on_nonfinite", c.on_nonfinite, "\"skip\"");
     if (c.init_partial && c.init_from.empty()) train.Error("init_partial", "has no meaning without train.init_from");
     if (!c.init_from.empty()) {
-      c.init_from = Resolve(train, "init_from", c.init_from, train.FromCommandLine("init_from") ? "" : source_.folder);
+      c.init_from =
+          ResolvePath(train.reader(), "init_from", c.init_from, train.FromCommandLine("init_from") ? "" : source_.folder);
     }
     train.ExactlyOne("batch_size", &c.batch_size, "batch_tokens", &c.batch_tokens);
     if (c.sort_pool > 0 && !c.shuffle)
@@ -450,7 +219,6 @@ class Loader {
   const Options& root_options_;
   OptionsReader root_;
   Config config_;
-  fs::path data_folder_;     // what paths in [data] are relative to
   bool kind_known_ = false;  // data.kind, and data.task, are valid
   std::vector<std::string> errors_;
 };

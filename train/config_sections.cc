@@ -1,6 +1,8 @@
 #include "train/config_sections.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -9,9 +11,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "train/toml.h"
 
 namespace weft {
 namespace {
+
+namespace fs = std::filesystem;
+
+// An absolute form of `path`, tidied where that still names the same file ("a/../b" may not, if a is a symbolic link).
+std::string Absolute(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  const fs::path tidy = absolute.lexically_normal();
+  const fs::path real = fs::weakly_canonical(absolute, error);
+  return (!error && real == fs::weakly_canonical(tidy, error) ? tidy : absolute).string();
+}
 
 // (0, line, column) in the file, (1, ..) about the file, (2, ..) on the command line.
 std::tuple<int, int64_t, int64_t> PlaceOf(absl::string_view file, absl::string_view error) {
@@ -106,6 +120,16 @@ void SortErrors(absl::string_view file, std::vector<std::string>* errors) {
   std::stable_sort(errors->begin(), errors->end(),
                    [&](const std::string& a, const std::string& b) { return PlaceOf(file, a) < PlaceOf(file, b); });
   errors->erase(std::unique(errors->begin(), errors->end()), errors->end());
+}
+
+std::string ResolvePath(OptionsReader& reader, absl::string_view key, const std::string& path, const fs::path& base) {
+  const std::string resolved = path.find('\0') == std::string::npos ? Absolute(base / path) : "";
+  if (resolved.empty()) {
+    reader.Error(key, "has a character of code 0, which no path can have");
+  } else if (!ParseToml(absl::StrCat("v = ", PrintTomlValue({resolved, ""})), "").ok()) {
+    reader.Error(key, "lies in a folder whose name is not valid UTF-8");
+  }
+  return resolved;
 }
 
 }  // namespace weft

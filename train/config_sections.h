@@ -4,6 +4,7 @@
 #define WEFT_TRAIN_CONFIG_SECTIONS_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,6 +80,15 @@ class Section {
   const Options options_;
   OptionsReader reader_;
 };
+
+// `path` below `base`, absolute. The error is recorded with `reader`, and the result empty, for a text that can be no path or
+// could not be printed into the resolved config.
+std::string ResolvePath(OptionsReader& reader, absl::string_view key, const std::string& path,
+                        const std::filesystem::path& base);
+
+// Checks [data], whose plain keys `config` has already, and reads the rest of it. Whether data.kind and data.task are valid;
+// rules that depend on them make no sense otherwise.
+bool ReadData(const ConfigText& source, Section* data, Config* config, std::vector<std::string>* errors);
 
 // Reads data.columns; its errors. `kind` is data.kind.
 std::vector<std::string> ReadColumns(const OptionValue& value, absl::string_view kind, TableColumns* columns);

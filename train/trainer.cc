@@ -38,7 +38,7 @@ class Run {
       : config_(config), options_(options), progress_(ProgressOptions::ForStderr()) {}
 
   absl::StatusOr<TrainResult> Execute() {
-    WEFT_ASSIGN_OR_RETURN(job_, PrepareJob(config_, options_.mode != RunDir::Mode::kResume));
+    WEFT_ASSIGN_OR_RETURN(job_, PrepareJob(config_, options_.mode != RunDir::Mode::kResume, options_.data_in_memory));
     config_ = job_->config;
     job_->runner->DetectAnomalies(options_.detect_anomaly);
     WEFT_RETURN_IF_ERROR(OpenFolder());

@@ -5,10 +5,12 @@
 #define WEFT_TRAIN_TRAINER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "data/load.h"
 #include "train/config.h"
 #include "train/evaluate.h"
 #include "train/run_dir.h"
@@ -21,6 +23,7 @@ struct TrainOptions {
   const std::atomic<int>* stop = nullptr;
   bool quiet = false;           // no progress on stderr
   bool detect_anomaly = false;  // look at every op's output in every update, and stop at the first NaN or infinity
+  int64_t data_in_memory = TextStorage().in_memory;  // larger files of data are read in pieces, see data/load.h
 };
 
 struct TrainResult {

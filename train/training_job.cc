@@ -26,8 +26,9 @@ int64_t TokensPerBatch(const TrainConfig& train, const ExampleSet& examples) {
 
 // The data, with the tokenizers of train.init_from if that is set. A run that continues takes these, and learned ones, from its
 // own checkpoints.
-absl::StatusOr<std::unique_ptr<Dataset>> LoadJobData(const Config& config, bool fresh) {
+absl::StatusOr<std::unique_ptr<Dataset>> LoadJobData(const Config& config, bool fresh, int64_t in_memory) {
   DataOptions options = ToDataOptions(config);
+  options.storage.in_memory = in_memory;
   const std::string& init_from = config.train.init_from;
   if (init_from.empty() && (fresh || !HasLearnedTokenizer(options))) return LoadData(options);
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> origin, Session::Load(fresh ? init_from : config.run.dir));
@@ -99,10 +100,10 @@ std::vector<std::string> TrainingJob::Describe() const {
   return lines;
 }
 
-absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bool fresh) {
+absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bool fresh, int64_t in_memory) {
   auto job = std::make_unique<TrainingJob>();
   job->config = config;
-  WEFT_ASSIGN_OR_RETURN(job->data, LoadJobData(config, fresh));
+  WEFT_ASSIGN_OR_RETURN(job->data, LoadJobData(config, fresh, in_memory));
   WEFT_ASSIGN_OR_RETURN(job->session, Session::Create(config, job->data.get()));
   const BatcherOptions batching{config.train.batch_size, config.train.batch_tokens, config.train.shuffle,
                                 config.train.sort_pool, static_cast<uint64_t>(config.run.seed)};

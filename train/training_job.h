@@ -47,9 +47,10 @@ struct TrainingJob {
 };
 
 // Loads the data, builds the model, and settles the config. `fresh`: with first weights, those of train.init_from if it is set;
-// else they are to be restored. InvalidArgument for what the config's keys forbid together or the machine cannot hold; errors
-// of the data and of the files of train.init_from.
-absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bool fresh);
+// else they are to be restored. `in_memory`: TextStorage::in_memory of the data. InvalidArgument for what the config's keys
+// forbid together or the machine cannot hold; errors of the data and of the files of train.init_from.
+absl::StatusOr<std::unique_ptr<TrainingJob>> PrepareJob(const Config& config, bool fresh,
+                                                        int64_t in_memory = TextStorage().in_memory);
 
 }  // namespace weft
 

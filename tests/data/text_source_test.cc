@@ -128,5 +128,41 @@ TEST(TextSourceTest, FilesThatCannotBeReadAreRefusedLikeSmallOnes) {
   EXPECT_THAT(std::string(pass.Finish().status().message()), HasSubstr(": is empty"));
 }
 
+TEST(LineReaderTest, LinesAreThoseOfTheWholeTextForAnySizeOfPiece) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    const std::string bytes = absl::StrCat("a", RandomText(seed, 300));
+    const std::string text = *CleanText(bytes, "f");
+    const TempFile file("t", bytes);
+    for (int64_t size : {4, 7, 61, 1000, -1}) {  // -1: held
+      const auto source = TextSource::Open(file.path(), size < 0 ? 1 << 20 : 0);
+      ASSERT_TRUE(source.ok()) << source.status();
+      ContentPass pass(*source, 7);
+      ASSERT_TRUE(pass.ForEach([](absl::string_view) { return absl::OkStatus(); }).ok());
+      EXPECT_EQ(pass.lines(), static_cast<int64_t>(Lines(text).size()));
+      auto reader = LineReader::Open(*source, *pass.Finish(), size);
+      ASSERT_TRUE(reader.ok()) << reader.status();
+      std::vector<std::string> lines;
+      absl::string_view line;
+      for (auto more = reader->Next(&line); more.value_or(false); more = reader->Next(&line)) lines.emplace_back(line);
+      EXPECT_THAT(lines, testing::ElementsAreArray(Lines(text))) << seed << " " << size;
+    }
+  }
+}
+
+TEST(LineReaderTest, AFileThatChangedMeanwhileIsRefused) {
+  const TempFile file("t", "a\nb\n");
+  const auto source = TextSource::Open(file.path(), 0);
+  ASSERT_TRUE(source.ok()) << source.status();
+  ContentPass pass(*source, kHashSeed);
+  ASSERT_TRUE(pass.ForEach([](absl::string_view) { return absl::OkStatus(); }).ok());
+  const TempFile changed("t", "a\nc\n");
+  auto reader = LineReader::Open(*source, *pass.Finish());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  absl::string_view line;
+  EXPECT_TRUE(*reader->Next(&line));
+  EXPECT_TRUE(*reader->Next(&line));
+  EXPECT_THAT(std::string(reader->Next(&line).status().message()), HasSubstr("changed while it was read"));
+}
+
 }  // namespace
 }  // namespace weft

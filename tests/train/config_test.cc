@@ -270,7 +270,6 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
               ElementsAre(HasSubstr("needs optimizer.momentum > 0")));
   EXPECT_THAT(ErrorsWithSet({"data.window=64"}),
               ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\", only with \"text\"")));
-  EXPECT_THAT(ErrorsWithSet({"data.cache=c"}), ElementsAre(HasSubstr("has no meaning with data.kind = \"pairs\"")));
   EXPECT_THAT(ErrorsWithSet({"train.sort_pool=100", "train.shuffle=false"}),
               ElementsAre("--set train.sort_pool: has no meaning with train.shuffle = false: nothing is reordered"));
   EXPECT_THAT(ErrorsOf(Load(kText, {"model.family=decoder", "train.sort_pool=100"})),
@@ -363,7 +362,9 @@ TEST(ConfigTest, TasksNeedNoFiles) {
   EXPECT_EQ(DataKindOf(*config), DataKind::kPairs);
   EXPECT_EQ(config->data.source_tokenizer.kind, "");
   EXPECT_THAT(ErrorsOf(Load(text, {"data.task=date"})), ElementsAre(HasSubstr("did you mean \"dates\"?")));
-  EXPECT_THAT(ErrorsOf(Load(text, {"data.train=x"})), ElementsAre(HasSubstr("only with data in files")));
+  for (const char* key : {"data.train=x", "data.cache=x"}) {
+    EXPECT_THAT(ErrorsOf(Load(text, {key})), ElementsAre(HasSubstr("only with data in files"))) << key;
+  }
   EXPECT_THAT(
       ErrorsOf(Load(text, {"data.task=brackets"})),
       ElementsAre(HasSubstr("model.family: found \"encoder_decoder\", but data.task = \"brackets\" needs \"encoder\"")));
@@ -445,6 +446,7 @@ TEST(ConfigTest, PathsAreRelativeToTheirStatedFolder) {
   EXPECT_EQ(LoadTextConfig({}).run.dir, here + "/runs/x");
   EXPECT_EQ(LoadTextConfig({}).data.cache, "");
   EXPECT_EQ(LoadTextConfig({"data.cache=c"}).data.cache, here + "/c");
+  EXPECT_EQ(ToDataOptions(LoadGood({"data.cache=c"})).storage.cache, here + "/c");
   EXPECT_THAT(ErrorsWithSet({"run.dir="}), ElementsAre(HasSubstr("allowed a folder")));
   EXPECT_THAT(ErrorsWithSet({"data.train=\"a\\u0000b\""}), ElementsAre(HasSubstr("a character of code 0")));
 }
