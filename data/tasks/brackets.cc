@@ -80,24 +80,25 @@ absl::StatusOr<TaskData> MakeBrackets(const TaskOptions& options) {
     strings += of_length;
   }
   const int64_t available = static_cast<int64_t>(strings / 4.0);
-  if (train > available || valid > available - train) {
-    return absl::InvalidArgumentError(absl::StrCat("task brackets: train_size = ", train, " and valid_size = ", valid,
-                                                   " ask for more than ", available,
-                                                   " strings, enough for max_length = ", max_length));
+  // Without overflow for absurd sizes: DrawsNeeded comes last.
+  if (train > available || valid > available || DrawsNeeded(train, valid) > available) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "task brackets: train_size = ", train, " and valid_size = ", valid, " ask for more than ", available,
+        " strings, enough for max_length = ", max_length, " (", kHeldOutEvery, " are drawn for each that is held out)"));
   }
   TaskData data;
   data.kind = DataKind::kLabels;
   data.class_names = {"balanced", "unbalanced"};
   absl::flat_hash_set<std::string> seen;
   Dice dice(RandomKey{options.seed}.Fold("brackets"));
-  while (static_cast<int64_t>(data.train.size()) < train) {
-    // The held-out ones are drawn first, so they do not depend on train_size.
-    std::vector<TaskExample>& split = static_cast<int64_t>(data.valid.size()) < valid ? data.valid : data.train;
-    const int64_t label = static_cast<int64_t>(split.size()) % 2;
+  for (int64_t i = 0; i < DrawsNeeded(train, valid);) {
+    // In turns on each side.
+    const int64_t label = (i % kHeldOutEvery == 0 ? i / kHeldOutEvery : i % kHeldOutEvery) % 2;
     std::string text = DrawBalanced(2 * (1 + dice.Below(max_length / 2)), &dice);
     if (label == 1) text = Spoil(std::move(text), &dice);
     if (!seen.insert(text).second) continue;
-    split.push_back({std::move(text), data.class_names[label]});
+    std::vector<TaskExample>* taker = TakerOf(i++, train, valid, &data);
+    if (taker != nullptr) taker->push_back({std::move(text), data.class_names[label]});
   }
   return data;
 }

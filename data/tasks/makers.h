@@ -43,9 +43,17 @@ class Dice {
 absl::Status SplitAll(std::vector<TaskExample> all, const TaskOptions& options, int64_t default_train, absl::string_view name,
                       TaskData* data);
 
+// For tasks whose examples are drawn at random. One new example in five is held out until there are `valid`, so that what is
+// rare, like strings of one letter, is on both sides; the others train. Which ones are held out does not depend on `train`.
+inline constexpr int64_t kHeldOutEvery = 5;
+// The list that takes new example i (from 0); null if it is for the training, which has enough.
+std::vector<TaskExample>* TakerOf(int64_t i, int64_t train, int64_t valid, TaskData* data);
+// How many new examples are drawn until both lists are full. REQUIRES: sizes that do not overflow it.
+int64_t DrawsNeeded(int64_t train, int64_t valid);
+
 // The pairs of `copy`, `reverse` and `sort`: random strings of 1 to max_length (default 12) of the letters a to z, each length
 // equally likely where it has enough strings, all different, and `answer` of each. Default sizes 20,000 and 2,000.
-// InvalidArgument if the sizes ask for more than half of the strings that exist.
+// InvalidArgument if more than half of the strings that exist would have to be drawn.
 absl::StatusOr<TaskData> MakeStringTask(const TaskOptions& options, absl::string_view name,
                                         absl::FunctionRef<std::string(const std::string&)> answer);
 

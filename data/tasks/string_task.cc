@@ -36,22 +36,23 @@ absl::StatusOr<TaskData> MakeStringTask(const TaskOptions& options, absl::string
   }
   // At most half of all strings, so that drawing until a new one comes ends soon.
   const int64_t available = CountStrings(max_length) / 2;
-  if (train > available || valid > available - train) {
-    return absl::InvalidArgumentError(absl::StrCat("task ", name, ": train_size = ", train, " and valid_size = ", valid,
-                                                   " ask for more than ", available,
-                                                   ", half of the strings up to max_length = ", max_length));
+  // Without overflow for absurd sizes: DrawsNeeded comes last.
+  if (train > available || valid > available || DrawsNeeded(train, valid) > available) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "task ", name, ": train_size = ", train, " and valid_size = ", valid, " ask for more than ", available,
+        ", half of the strings up to max_length = ", max_length, " (", kHeldOutEvery, " are drawn for each that is held out)"));
   }
   TaskData data;
   absl::flat_hash_set<std::string> seen;
   Dice dice(RandomKey{options.seed}.Fold(name));
-  while (static_cast<int64_t>(data.train.size()) < train) {
+  for (int64_t i = 0; i < DrawsNeeded(train, valid);) {
     std::string source(1 + dice.Below(max_length), ' ');
     for (char& c : source) c = static_cast<char>('a' + dice.Below(kLetters));
     if (!seen.insert(source).second) continue;
-    // The held-out ones are drawn first, so they do not depend on train_size.
-    std::vector<TaskExample>& split = static_cast<int64_t>(data.valid.size()) < valid ? data.valid : data.train;
+    std::vector<TaskExample>* taker = TakerOf(i++, train, valid, &data);
+    if (taker == nullptr) continue;
     std::string target = answer(source);
-    split.push_back({std::move(source), std::move(target)});
+    taker->push_back({std::move(source), std::move(target)});
   }
   return data;
 }

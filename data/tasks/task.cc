@@ -1,5 +1,6 @@
 #include "data/tasks/task.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,5 +62,12 @@ absl::Status SplitAll(std::vector<TaskExample> all, const TaskOptions& options, 
   for (int64_t i = n - valid; i < n; ++i) data->valid.push_back(std::move(all[order[i]]));
   return absl::OkStatus();
 }
+
+std::vector<TaskExample>* TakerOf(int64_t i, int64_t train, int64_t valid, TaskData* data) {
+  if (i % kHeldOutEvery == 0 && static_cast<int64_t>(data->valid.size()) < valid) return &data->valid;
+  return static_cast<int64_t>(data->train.size()) < train ? &data->train : nullptr;
+}
+
+int64_t DrawsNeeded(int64_t train, int64_t valid) { return std::max(train + valid, kHeldOutEvery * valid); }
 
 }  // namespace weft

@@ -68,6 +68,23 @@ TEST(TasksTest, HeldOutExamplesDoNotDependOnTheTrainingSize) {
   }
 }
 
+// Of short strings there are few; a model that is tested on one letter must have seen some of that length.
+TEST(TasksTest, TheShortestStringsAreOnBothSides) {
+  for (const TaskInfo& task : Tasks()) {
+    if (!task.has_length) continue;
+    const TaskData data = Make(task.name, {});
+    const auto shortest = [](const std::vector<TaskExample>& split) {
+      std::map<size_t, int64_t> count;  // by length
+      for (const TaskExample& example : split) ++count[example.source.size()];
+      return *count.begin();
+    };
+    const auto [train_length, train_count] = shortest(data.train);
+    const auto [valid_length, valid_count] = shortest(data.valid);
+    EXPECT_EQ(train_length, valid_length) << task.name;
+    EXPECT_GT(train_count, valid_count) << task.name;
+  }
+}
+
 TEST(TasksTest, StringTasksAnswerByTheirRule) {
   for (const TaskExample& example : Make("copy", {.train_size = 300}).train) EXPECT_EQ(example.source, example.target);
   for (const TaskExample& example : Make("reverse", {.train_size = 300}).train) {
