@@ -1,9 +1,7 @@
 // The keys of each section of a config: names, ranges and what help texts say, in one list for readers, writers and the schema.
-#include "data/tasks/task.h"
 #include "train/beam.h"
 #include "train/config.h"
 #include "train/config_sections.h"
-#include "train/schedule.h"
 
 namespace weft {
 namespace {
