@@ -58,6 +58,7 @@ class Run {
 
  private:
   absl::Status Loop() {
+    if (options_.on_start) options_.on_start();
     while (result_.step < job_->steps && !result_.stopped_early && !result_.interrupted && !result_.out_of_time) {
       WEFT_RETURN_IF_ERROR(Update());
       result_.out_of_time = config_.train.minutes > 0 && Now() - started_ >= 60 * config_.train.minutes;
@@ -121,10 +122,20 @@ class Run {
     tokens_ = meta.tokens;
     history_ = meta.history;
     best_ = meta.best;
+    if (saved.valid.best != config_.valid.best) best_ = BestSoFar();
     result_.stopped_early = OutOfPatience();
     result_.last_checkpoint = checkpoint.path();
-    // A crash may have come between saving the best checkpoint and pointing to it.
+    // A crash may have come between saving the best checkpoint and pointing to it, or valid.best may have changed.
     return best_.step >= 0 && config_.checkpoint.keep_best > 0 ? folder_->RepairBest(best_.step) : absl::OkStatus();
+  }
+
+  // The best of the validations so far by valid.best, which may be another metric than before a resume.
+  BestMetric BestSoFar() const {
+    BestMetric best;
+    for (const MetricValue& value : history_) {
+      if (value.name == config_.valid.best) best.Observe(value.step, value.value, LargerIsBetter(value.name));
+    }
+    return best;
   }
 
   // One update: the batches of the accumulation (never across the end of an epoch), their gradient, one optimizer step.
@@ -287,10 +298,12 @@ class Run {
     }
     const bool due = (config_.checkpoint.every > 0 && result_.step % config_.checkpoint.every == 0) ||
                      (config_.checkpoint.minutes > 0 && Now() - last_save_ >= 60 * config_.checkpoint.minutes);
-    const bool keep = new_best && config_.checkpoint.keep_best > 0;
+    if (!due && !(on_grid && result_.has_validation)) return absl::OkStatus();
+    const std::vector<int64_t> best_steps = BestSteps();
+    const bool keep = std::find(best_steps.begin(), best_steps.end(), result_.step) != best_steps.end();
     if (due || keep) WEFT_RETURN_IF_ERROR(Save());
-    if (keep) WEFT_RETURN_IF_ERROR(folder_->SetBest(result_.step));
-    return due || keep ? Rotate() : absl::OkStatus();
+    if (keep && new_best) WEFT_RETURN_IF_ERROR(folder_->SetBest(result_.step));
+    return due || keep ? folder_->Rotate(config_.checkpoint.keep_last, best_steps) : absl::OkStatus();
   }
 
   absl::Status WriteMetrics() {
@@ -359,8 +372,8 @@ class Run {
     return absl::OkStatus();
   }
 
-  // Keeps the newest checkpoint.keep_last, and those of the checkpoint.keep_best best validations.
-  absl::Status Rotate() {
+  // The updates of the checkpoint.keep_best best validations, whose checkpoints are kept.
+  std::vector<int64_t> BestSteps() const {
     std::vector<MetricValue> scores;
     for (const MetricValue& value : history_) {
       if (value.name == config_.valid.best && !std::isnan(value.value)) scores.push_back(value);
@@ -369,18 +382,17 @@ class Run {
     std::stable_sort(scores.begin(), scores.end(), [&](const MetricValue& a, const MetricValue& b) {
       return larger ? a.value > b.value : a.value < b.value;
     });
-    std::vector<int64_t> keep;
-    for (const MetricValue& score : scores) {
-      if (static_cast<int64_t>(keep.size()) < config_.checkpoint.keep_best) keep.push_back(score.step);
-    }
-    return folder_->Rotate(config_.checkpoint.keep_last, keep);
+    if (static_cast<int64_t>(scores.size()) > config_.checkpoint.keep_best) scores.resize(config_.checkpoint.keep_best);
+    std::vector<int64_t> steps;
+    for (const MetricValue& score : scores) steps.push_back(score.step);
+    return steps;
   }
 
   // The last checkpoint and the summary.
   absl::Status Finish() {
     if (result_.updates > 0 && result_.last_checkpoint != folder_->CheckpointPath(result_.step)) {
       WEFT_RETURN_IF_ERROR(Save());
-      WEFT_RETURN_IF_ERROR(Rotate());
+      WEFT_RETURN_IF_ERROR(folder_->Rotate(config_.checkpoint.keep_last, BestSteps()));
     }
     // A run that was finished before this call made no update: its scores are still what the caller wants to see.
     if (result_.updates == 0 && !job_->data->valid.empty()) WEFT_RETURN_IF_ERROR(Validate());
