@@ -15,7 +15,7 @@ std::vector<SublayerSpec> ReadSublayers(const OptionValue& list, absl::string_vi
                                         std::vector<std::string>* errors) {
   std::vector<SublayerSpec> specs;
   const auto error = [&](const OptionValue& at, absl::string_view message) {
-    errors->push_back(absl::StrCat(at.where, at.where.empty() ? "" : ": ", "model.", stack, ".sublayers: ", message));
+    errors->push_back(absl::StrCat(KeyPrefix(at.where, absl::StrCat("model.", stack), "sublayers"), message));
   };
   const auto* entries = std::get_if<OptionValue::List>(&list.value);
   if (entries == nullptr || entries->empty()) {
@@ -58,7 +58,7 @@ std::vector<SublayerSpec> ReadSublayers(const OptionValue& list, absl::string_vi
 void ReadNorm(const OptionValue& value, TransformerConfig* config, std::vector<std::string>* errors) {
   const auto* table = std::get_if<OptionValue::Table>(&value.value);
   if (table == nullptr) {
-    errors->push_back(absl::StrCat(value.where, ": model.norm: found ", value.Describe(),
+    errors->push_back(absl::StrCat(KeyPrefix(value.where, "model", "norm"), "found ", value.Describe(),
                                    ", allowed { kind = \"layer\", place = \"pre\", eps = 1e-5 }"));
     return;
   }

@@ -77,8 +77,8 @@ absl::Status RunGradcheck(const GradcheckFlags& flags) {
       if (std::count(names.begin(), names.end(), name) > 0) continue;
       const std::string nearest = Nearest(name, names);
       return absl::InvalidArgumentError(absl::StrCat("gradcheck: no op or layer \"", name, "\"",
-                                                     nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?"),
-                                                     " All: ", absl::StrJoin(names, " ")));
+                                                     nearest.empty() ? absl::StrCat("; allowed: ", absl::StrJoin(names, " "))
+                                                                     : absl::StrCat("; did you mean \"", nearest, "\"?")));
     }
   }
   std::vector<std::string> failed;

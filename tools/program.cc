@@ -135,7 +135,7 @@ int ProgramMain(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
-  sub->add_option("--max-new-tokens", generate.max_new_tokens, "Longest answer or continuation, in tokens")
+  sub->add_option("--max-new-tokens", generate.max_new_tokens, "Longest answer or continuation, in tokens (default: 256)")
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--temperature", generate.temperature, "0: the most probable token; else sample, logits divided by this")
       ->check(NumberIn(0, 1000));
@@ -156,6 +156,7 @@ int ProgramMain(int argc, char** argv) {
   sub->add_option("--repetition-penalty", generate.repetition_penalty,
                   "Divide the logits of tokens that were there (multiply negative ones); 1: none")
       ->check(NumberIn(1e-3, 1e3));
+  for (const char* name : {"--top-k", "--top-p", "--min-p"}) sub->get_option(name)->needs(sub->get_option("--temperature"));
   for (const char* name : {"--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty"}) {
     beam->excludes(sub->get_option(name));
   }
@@ -182,8 +183,9 @@ int ProgramMain(int argc, char** argv) {
   GradcheckFlags gradcheck;
   sub = verb("gradcheck", "Check gradients by central differences in f64: every op, every layer, or a config's model");
   sub->add_option("NAME", gradcheck.names, "Ops and layers to check (default: all)");
-  sub->add_option("--config", gradcheck.config, "Check the model of this config, shrunk; opens no data");
+  CLI::Option* checked = sub->add_option("--config", gradcheck.config, "Check the model of this config, shrunk; opens no data");
   AddSet(sub, &gradcheck.set);
+  sub->get_option("--set")->needs(checked);
   sub->add_flag("--json", gradcheck.json, "One JSON object a line");
   sub->callback([&] { run = [&] { return RunGradcheck(gradcheck); }; });
 
@@ -220,7 +222,7 @@ int ProgramMain(int argc, char** argv) {
   sub->add_option("RUN", average.inputs, "Run folders (the newest --last checkpoints of each) and checkpoint files")
       ->required();
   sub->add_option("-o,--output", average.output, "The checkpoint to write")->required();
-  sub->add_option("--last", average.last, "Checkpoints to take of a run folder")->check(CLI::Range(1, 1 << 20));
+  sub->add_option("--last", average.last, "Checkpoints to take of a run folder (default: 3)")->check(CLI::Range(1, 1 << 20));
   sub->add_flag("--overwrite", average.overwrite, "Replace the output if it exists");
   sub->callback([&] { run = [&] { return RunAverage(average); }; });
 

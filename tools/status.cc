@@ -88,9 +88,9 @@ double NumberOf(const Json& value) {
 }
 
 // `best_step` is that of the pointer `best`; without one the best of the validations on the grid of `every` steps is looked
-// for.
+// for, 0 being that of epochs; with neither, a run that validates at its end only, there is none.
 MetricFacts ReadMetrics(absl::Span<const absl::string_view> lines, const std::string& best_key, bool larger_is_better,
-                        std::optional<int64_t> best_step, int64_t every) {
+                        std::optional<int64_t> best_step, std::optional<int64_t> every) {
   const auto parse = [](absl::string_view text) {
     const Json line = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
     return line.is_object() && line.contains("step") && line["step"].is_number_integer() ? line : Json();
@@ -111,7 +111,8 @@ MetricFacts ReadMetrics(absl::Span<const absl::string_view> lines, const std::st
       const int64_t step = line["step"];
       const double value = NumberOf(line[best_key]);
       const bool better = std::isnan(best) || (larger_is_better ? value > best : value < best);
-      if (best_step.has_value() ? step == *best_step : ((every == 0 || step % every == 0) && !std::isnan(value) && better)) {
+      const bool counts = every.has_value() && (*every == 0 || step % *every == 0) && !std::isnan(value);
+      if (best_step.has_value() ? step == *best_step : counts && better) {
         best = value;
         facts.best = {{"metric", best_key.substr(5)}, {"value", line[best_key]}, {"step", step}};
       }
@@ -154,8 +155,10 @@ absl::StatusOr<Json> Look(std::string run) {
   LogFacts log = ReadLog(log_lines);
   if (log.steps == 0) log.steps = ConfigValue<int64_t>(config, "train", "steps", 0);
   const auto best_metric = ConfigValue<std::string>(config, "valid", "best", "loss");
-  const MetricFacts metrics = ReadMetrics(lines, absl::StrCat("eval_", best_metric), LargerIsBetter(best_metric), glance.best,
-                                          ConfigValue<int64_t>(config, "valid", "every", 0));
+  std::optional<int64_t> every = ConfigValue<int64_t>(config, "valid", "every", 0);
+  if (every == 0 && ConfigValue<int64_t>(config, "train", "epochs", 0) == 0) every.reset();
+  const MetricFacts metrics =
+      ReadMetrics(lines, absl::StrCat("eval_", best_metric), LargerIsBetter(best_metric), glance.best, every);
   const int64_t metric_step = metrics.last.is_null() ? 0 : metrics.last["step"].get<int64_t>();
 
   const auto get = [](const Json& line, const char* key) {

@@ -25,11 +25,14 @@ void OnSignal(int number) {
 
 absl::Status RunTrain(const TrainFlags& flags, int* signal) {
   WEFT_ASSIGN_OR_RETURN(const Config config, LoadTrainingConfig(flags.config, flags.set));
-  std::signal(SIGINT, OnSignal);
-  std::signal(SIGTERM, OnSignal);
   TrainOptions options;
   options.mode = flags.resume ? RunDir::Mode::kResume : (flags.overwrite ? RunDir::Mode::kOverwrite : RunDir::Mode::kFresh);
   options.stop = &stop_signal;
+  // Until then there is nothing to save, and a signal ends the program as any other.
+  options.on_start = [] {
+    std::signal(SIGINT, OnSignal);
+    std::signal(SIGTERM, OnSignal);
+  };
   options.quiet = flags.quiet;
   options.detect_anomaly = flags.detect_anomaly;
   WEFT_ASSIGN_OR_RETURN(const TrainResult result, Train(config, options));

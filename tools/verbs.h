@@ -92,7 +92,7 @@ absl::Status RunInspect(const InspectFlags& flags);
 struct AverageFlags {
   std::vector<std::string> inputs;  // run folders and checkpoint files
   std::string output;
-  int64_t last = 5;  // of each run folder
+  int64_t last = 3;  // of each run folder: what checkpoint.keep_last keeps by default
   bool overwrite = false;
 };
 absl::Status RunAverage(const AverageFlags& flags);

@@ -195,6 +195,8 @@ class Loader {
     if (kind_known_ && c.patience > 0 && !has_data && source_.needs_data_files) {
       valid.Error("patience",
                   absl::StrCat("needs validation data: give data.valid", data.kind == "text" ? " or data.valid_fraction" : ""));
+    } else if (c.patience > 0 && c.every == 0 && config_.train.epochs == 0) {
+      valid.Error("patience", "needs valid.every, or train.epochs: without either the only validation is that at the end");
     }
   }
 
@@ -211,8 +213,9 @@ class Loader {
     const std::string data = config_.data.kind == "task" ? absl::StrCat("data.task = \"", config_.data.task, "\"")
                                                          : absl::StrCat("data.kind = \"", config_.data.kind, "\"");
     const OptionValue* given = model.options().Find("family");
-    errors_.push_back(absl::StrCat(KeyPrefix(given != nullptr ? given->where : model.options().where, "model", "family"),
-                                   "found \"", *family, "\", but ", data, " needs \"", needed, "\""));
+    const std::string found = given != nullptr ? absl::StrCat("found \"", *family, "\", but ") : "missing; ";
+    errors_.push_back(absl::StrCat(KeyPrefix(given != nullptr ? given->where : model.options().where, "model", "family"), found,
+                                   data, " needs \"", needed, "\""));
   }
 
   const ConfigText& source_;

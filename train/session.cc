@@ -1,6 +1,5 @@
 #include "train/session.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/base/status.h"
 #include "train/model_state.h"
@@ -8,19 +7,6 @@
 
 namespace weft {
 namespace {
-
-// The family that each kind of data trains.
-absl::string_view FamilyFor(DataKind kind) {
-  switch (kind) {
-    case DataKind::kText:
-      return "decoder";
-    case DataKind::kPairs:
-      return "encoder_decoder";
-    case DataKind::kLabels:
-      return "encoder";
-  }
-  return "";
-}
 
 // Reads [model], sizes the model by its tokenizers, and declares its parameters.
 absl::Status Build(Session* session) {
@@ -49,21 +35,10 @@ std::vector<std::string> CheckModelTable(const Options& model, const Config& con
   std::vector<std::string> errors;
   const TransformerConfig read = TransformerConfig::Read(model, &errors);
   *resolved = read.Write();
-  const auto error = [&](absl::string_view key, absl::string_view message) {
-    const OptionValue* value = model.Find(key);
-    const std::string where = value != nullptr ? value->where : model.where;
-    // A place on the command line ("--set model.family") names the key itself.
-    const std::string name =
-        absl::StartsWith(where, "--set") ? where : absl::StrCat(where, where.empty() ? "" : ": ", "model.", key);
-    errors.push_back(absl::StrCat(name, ": ", message));
-  };
-  const DataKind kind = DataKindOf(config);
-  if (read.family != FamilyFor(kind)) {
-    error("family", absl::StrCat("found \"", read.family, "\", but data of kind ", DataKindName(kind), " trains family = \"",
-                                 FamilyFor(kind), "\""));
-  }
-  if (kind == DataKind::kText && read.positions == "learned" && config.data.window > read.max_positions) {
-    error("max_positions", absl::StrCat("found ", read.max_positions, ", allowed at least data.window = ", config.data.window));
+  if (DataKindOf(config) == DataKind::kText && read.positions == "learned" && config.data.window > read.max_positions) {
+    const OptionValue* given = model.Find("max_positions");
+    errors.push_back(absl::StrCat(KeyPrefix(given != nullptr ? given->where : model.where, "model", "max_positions"), "found ",
+                                  read.max_positions, ", allowed at least data.window = ", config.data.window));
   }
   return errors;
 }

@@ -41,6 +41,7 @@ class Run {
     WEFT_ASSIGN_OR_RETURN(job_, PrepareJob(config_, options_.mode != RunDir::Mode::kResume, options_.data_in_memory));
     config_ = job_->config;
     job_->runner->DetectAnomalies(options_.detect_anomaly);
+    if (options_.on_start) options_.on_start();
     WEFT_RETURN_IF_ERROR(OpenFolder());
     const absl::Status status = Loop();
     if (status.ok()) return result_;
@@ -58,7 +59,6 @@ class Run {
 
  private:
   absl::Status Loop() {
-    if (options_.on_start) options_.on_start();
     while (result_.step < job_->steps && !result_.stopped_early && !result_.interrupted && !result_.out_of_time) {
       WEFT_RETURN_IF_ERROR(Update());
       result_.out_of_time = config_.train.minutes > 0 && Now() - started_ >= 60 * config_.train.minutes;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct TrainOptions {
   RunDir::Mode mode = RunDir::Mode::kFresh;
   // When not null and not zero: finish the update, save, and return with `interrupted`. A signal handler may set it.
   const std::atomic<int>* stop = nullptr;
+  // Called once when data and model are ready, before anything is written or restored. May be empty.
+  std::function<void()> on_start = {};
   bool quiet = false;           // no progress on stderr
   bool detect_anomaly = false;  // look at every op's output in every update, and stop at the first NaN or infinity
   int64_t data_in_memory = TextStorage().in_memory;  // larger files of data are read in pieces, see data/load.h

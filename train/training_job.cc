@@ -97,6 +97,12 @@ std::vector<std::string> TrainingJob::Describe() const {
     lines.push_back(
         absl::StrFormat("warning: the run ends inside of the warm-up, which has %d updates", config.schedule.warmup_steps));
   }
+  if (HasHorizon(config.schedule) && steps != kNoStepLimit && config.schedule.steps < steps) {
+    lines.push_back(
+        absl::StrFormat("warning: the learning rate ends at schedule.min_lr = %g after schedule.steps = %d updates, but "
+                        "the run has %d; set schedule.steps too",
+                        config.schedule.min_lr, config.schedule.steps, steps));
+  }
   return lines;
 }
 

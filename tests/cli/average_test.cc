@@ -22,6 +22,11 @@ TEST_F(AverageTest, WritesACheckpointToEvaluateAndStartFrom) {
   EXPECT_THAT(Train("tuned", {"--set", "train.init_from=mean.weft"}), Succeeds());
 }
 
+TEST_F(AverageTest, TakesThreeUnlessToldOtherwise) {
+  EXPECT_THAT(Weft({"average", "run", "-o", "mean.weft"}).out,
+              HasSubstr("mean of 3 checkpoints: mean.weft\n  run/checkpoints/step-10.weft\n"));
+}
+
 TEST_F(AverageTest, OverwritesOnlyWhenAsked) {
   Write("mean.weft", "mine");
   EXPECT_THAT(Weft({"average", "run", "--last", "2", "-o", "mean.weft"}), Fails(2, "mean.weft exists"));

@@ -109,10 +109,18 @@ TEST_F(StatusTest, EpochsCountInUpdates) {
   EXPECT_EQ(Status("run")["steps"], 24);
 }
 
+TEST_F(StatusTest, ARunThatValidatesAtItsEndOnlyHasNoBest) {
+  ASSERT_THAT(Train("run", {"--set", "valid.every=0"}), Succeeds());
+  EXPECT_FALSE(Exists("run/best"));
+  const Json status = Status("run");
+  EXPECT_EQ(status["eval"]["step"], 20);
+  EXPECT_TRUE(status["best"].is_null()) << status;
+}
+
 // Numbers that JSON has not, and a line that is just being written.
 TEST_F(StatusTest, OddMetricsAreShownAsTheyAre) {
   std::filesystem::create_directory(Path("run"));
-  Write("run/config.toml", "[train]\nsteps = 50\n");
+  Write("run/config.toml", "[train]\nsteps = 50\n[valid]\nevery = 10\n");
   Write("run/metrics.jsonl",
         "{\"step\":10,\"loss\":800,\"eval_loss\":800,\"eval_perplexity\":\"Infinity\"}\n"
         "{\"step\":20,\"loss\":\"NaN\",\"eval_loss\":\"NaN\",\"eval_perplexity\":\"NaN\"}\n{\"step\":30,\"lo");

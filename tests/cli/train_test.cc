@@ -1,4 +1,7 @@
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -158,6 +161,19 @@ TEST_F(TrainTest, SignalsSaveAndTheRunCanBeResumed) {
   }
 }
 
+// There is nothing to save yet, and the data may take minutes to read: from this pipe it never comes.
+TEST_F(TrainTest, ASignalBeforeTheFirstUpdateEndsAtOnce) {
+  Write("job.toml", kPairs);
+  ASSERT_EQ(::mkfifo(Path("pairs.tsv").c_str(), 0600), 0);
+  const pid_t pid = Start({"train", "job.toml", "--set", "run.dir=run"});
+  const int pipe = ::open(Path("pairs.tsv").c_str(), O_WRONLY);  // waits for the program to open its end
+  ASSERT_GE(pipe, 0);
+  ::kill(pid, SIGTERM);
+  ::close(pipe);
+  EXPECT_EQ(Wait(pid).code, 143);
+  EXPECT_FALSE(Exists("run"));
+}
+
 TEST_F(TrainTest, ALiveRunKeepsOthersOut) {
   const pid_t pid = StartEndless("run");
   EXPECT_THAT(Train("run", {"--overwrite"}), Fails(1, "another process is training"));
@@ -256,6 +272,14 @@ TEST_F(TrainTest, EarlyStoppingEndsBeforeTheLastStep) {
   EXPECT_THAT(outcome.out, HasSubstr("done at step 6 "));
   EXPECT_THAT(Read("run/log.txt"), HasSubstr("stopped early"));
   EXPECT_THAT(outcome.out, HasSubstr("at step 2"));  // the best
+}
+
+TEST_F(TrainTest, AScheduleThatEndsBeforeTheRunIsWarnedOf) {
+  EXPECT_THAT(
+      Weft({"train", "job.toml", "--set", "train.steps=45"}).err,
+      HasSubstr(
+          "warning: the learning rate ends at schedule.min_lr = 0 after schedule.steps = 40 updates, but the run has 45"));
+  EXPECT_THAT(Weft({"train", "job.toml", "--overwrite"}).err, Not(HasSubstr("schedule.steps")));
 }
 
 TEST_F(TrainTest, CheckpointsRotateAndPointersNameThem) {

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/cli/cli_test.h"
 
 namespace weft {
@@ -40,6 +41,9 @@ TEST_F(UsageTest, WrongCommandLinesExitTwoNamingTheWord) {
       {{"generate", "run", "--top-p", "-nan"}, "--top-p: found -nan"},
       {{"generate", "run", "--top-p", "0"}, "--top-p: found 0"},
       {{"generate", "run", "--top-k", "-1"}, "--top-k"},
+      {{"generate", "run", "--top-k", "5"}, "--temperature"},
+      {{"generate", "run", "--min-p", "0.1"}, "--temperature"},
+      {{"gradcheck", "softmax", "--set", "model.layers=1"}, "--config"},
       {{"generate", "run", "--max-new-tokens", "0"}, "--max-new-tokens"},
       {{"generate", "run", "--seed", "9223372036854775808"}, "--seed: found 9223372036854775808"},
       {{"generate", "run", "--seed", "1", "--seed", "2"}, "--seed"},
@@ -113,7 +117,13 @@ TEST_F(UsageTest, AbsurdConfigValuesExitTwoAndMakeNothing) {
 TEST_F(UsageTest, AFamilyThatDoesNotFitTheDataIsNamedOnce) {
   Write("job.toml", kText);
   EXPECT_THAT(Weft({"config", "job.toml", "--set", "model.family=encoder"}),
-              Fails(2, "--set model.family: found \"encoder\", but data of kind text trains family = \"decoder\""));
+              Fails(2, "--set model.family: found \"encoder\", but data.kind = \"text\" needs \"decoder\"\n"));
+}
+
+TEST_F(UsageTest, AFamilyThatIsMissingIsAskedFor) {
+  Write("job.toml", absl::StrReplaceAll(kReverse, {{"family = \"encoder_decoder\"\n", ""}}));
+  EXPECT_THAT(Weft({"config", "job.toml"}),
+              Fails(2, "model.family: missing; data.task = \"reverse\" needs \"encoder_decoder\"\n"));
 }
 
 TEST_F(UsageTest, MalformedOverridesExitTwo) {

@@ -68,7 +68,7 @@ TEST(ConfigTest, PrintedConfigLoadsToItself) {
       LoadGood({"data.columns={ source = [1, 3], target = 2, references = 5 }",
                 "valid.metrics=[\"loss\", \"bleu\", \"chrf++\"]", "valid.best=chrf++", "valid.lowercase=true",
                 "valid.bleu={ tokenize = \"intl\" }"}),
-      LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2"})};
+      LoadTextConfig({"data.valid_fraction=0.1", "schedule.kind=linear", "valid.patience=2", "valid.every=5"})};
   const std::string task = "[data]\nkind = \"task\"\ntask = \"dates\"\ntrain_size = 100\n[train]\nepochs = 2\nbatch_size = 8\n";
   configs.push_back(LoadTextConfig({"data.cache=/caches/of/tokens"}));
   configs.push_back(LoadGood({"train.sort_pool=4096"}));
