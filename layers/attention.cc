@@ -32,7 +32,10 @@ Variable Attend(Context& context, const AttentionConfig& config, const std::stri
   return y;
 }
 
-int64_t KvWidth(const AttentionConfig& config) { return config.d_model / config.heads * config.kv_heads; }
+int64_t KvWidth(const AttentionConfig& config) {
+  WEFT_CHECK_GT(config.kv_heads, 0) << "attention: the config was not resolved";
+  return config.d_model / config.heads * config.kv_heads;
+}
 
 // Copies columns first .. first + width - 1 of each new row to the cache, behind what its slot holds.
 void Append(const State& state, Sequences sequences, const Tensor& rows, int64_t first, const Tensor& cache) {

@@ -30,6 +30,7 @@ class SelfAttention : public Layer {
   using Config = AttentionConfig;
   static absl::StatusOr<std::unique_ptr<Layer>> Create(Builder& builder, const Config& config);
 
+  // REQUIRES: a config that Resolve has accepted, as in Create.
   SelfAttention(const Builder& builder, const Config& config);
   // [N, D] -> [N, D]; causal when context.causal. With a state, keys and values of x are appended to its cache and all cached
   // ones are seen.
@@ -46,6 +47,7 @@ class CrossAttention : public Layer {
   using Config = AttentionConfig;
   static absl::StatusOr<std::unique_ptr<Layer>> Create(Builder& builder, const Config& config);
 
+  // REQUIRES: a config that Resolve has accepted, as in Create.
   CrossAttention(const Builder& builder, const Config& config);
   // [N, D] -> [N, D]. REQUIRES: context.memory. With a state, keys and values of the memory are computed once.
   Variable Forward(Context& context, Variable x) const override;

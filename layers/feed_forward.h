@@ -23,6 +23,7 @@ class FeedForward : public Layer {
   };
   static absl::StatusOr<std::unique_ptr<Layer>> Create(Builder& builder, const Config& config);
 
+  // REQUIRES: config.hidden > 0; Create fills in the default.
   FeedForward(const Builder& builder, const Config& config);
   // [N, D] -> [N, D]. Parameters: up.weight [F, D], up.bias [F], down.weight [D, F], down.bias [D].
   Variable Forward(Context& context, Variable x) const override;

@@ -48,7 +48,8 @@ ParameterRef Parameters::Declare(std::vector<ParameterInfo> members, absl::strin
   Handle handle{std::string(handle_name), members[0].shape, slab_size_};
   int64_t rows = 0;
   for (ParameterInfo& member : members) {
-    WEFT_CHECK(Find(member.name) < 0) << "parameter " << member.name << " declared twice";
+    const bool is_new = places_.emplace(member.name, static_cast<int>(list_.size())).second;
+    WEFT_CHECK(is_new) << "parameter " << member.name << " declared twice";
     WEFT_CHECK(member.shape.rank() >= 1 && member.shape.With(0, 1) == handle.shape.With(0, 1))
         << "stack of " << members[0].name << " and " << member.name << ": shapes " << handle.shape << " and " << member.shape;
     member.offset = slab_size_;
@@ -72,10 +73,8 @@ void Parameters::Allocate(DType dtype, uint64_t seed) {
 }
 
 int Parameters::Find(absl::string_view name) const {
-  for (size_t i = 0; i < list_.size(); ++i) {
-    if (list_[i].name == name) return static_cast<int>(i);
-  }
-  return -1;
+  const auto it = places_.find(name);
+  return it == places_.end() ? -1 : it->second;
 }
 
 int64_t Parameters::count() const {

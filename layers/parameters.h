@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "autograd/tensor.h"
 
@@ -106,6 +107,7 @@ class Parameters {
   ParameterRef Declare(std::vector<ParameterInfo> members, absl::string_view handle_name);
 
   std::vector<ParameterInfo> list_;
+  absl::flat_hash_map<std::string, int> places_;  // name -> index in list_
   std::vector<Handle> handles_;
   int64_t slab_size_ = 0;
   Slab memory_;
