@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<TextSource>> OpenNamed(absl::Span<const std::string> 
   }
   std::vector<TextSource> files;
   for (const std::string& path : paths) {
-    WEFT_ASSIGN_OR_RETURN(TextSource file, TextSource::Open(path, bytes > storage.in_memory ? 0 : storage.in_memory));
+    const int64_t in_memory = bytes > storage.in_memory ? 0 : storage.in_memory;
+    WEFT_ASSIGN_OR_RETURN(TextSource file, TextSource::Open(path, in_memory, storage.piece_bytes));
     files.push_back(std::move(file));
   }
   return files;

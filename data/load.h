@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "data/columns.h"
 #include "data/examples.h"
+#include "data/text_source.h"
 #include "data/tokenizer.h"
 
 namespace weft {
@@ -26,7 +27,8 @@ struct TextStorage {
   // are held in memory. Pairs and labels: of the training split without subword sampling; else ids, and texts that are needed,
   // are held.
   int64_t in_memory = int64_t{32} << 20;
-  std::string cache = "";  // folder of the token cache; "": see CacheTokens in data/token_cache.h
+  std::string cache = "";             // folder of the token cache; "": see CacheTokens in data/token_cache.h
+  int64_t piece_bytes = kPieceBytes;  // of the pieces that a text is read in, about; of a test's, few
 };
 
 struct DataOptions {

@@ -15,6 +15,17 @@ namespace {
 
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// Where a piece ends of a text that starts with `text` and goes on. REQUIRES: not empty.
+size_t PieceEnd(absl::string_view text) {
+  const size_t newline = text.rfind('\n');
+  if (newline != absl::string_view::npos) return newline + 1;
+  for (const char blank : {' ', '\t'}) {
+    const size_t at = text.rfind(blank);
+    if (at != absl::string_view::npos && at > 0) return at;
+  }
+  return text.size();
+}
+
 }  // namespace
 
 absl::StatusOr<TextReader> TextReader::Open(const std::string& path, int64_t piece_bytes) {
@@ -28,12 +39,7 @@ TextReader::TextReader(InputFile file, int64_t piece_bytes)
 absl::StatusOr<absl::string_view> TextReader::Next() {
   clean_.erase(0, handed_out_);
   while (static_cast<int64_t>(clean_.size()) < piece_bytes_ && offset_ < file_.size()) WEFT_RETURN_IF_ERROR(Refill());
-  size_t cut = clean_.size();
-  if (offset_ < file_.size()) {
-    size_t mark = clean_.rfind('\n');
-    if (mark == std::string::npos) mark = clean_.find_last_of(" \t");
-    if (mark != std::string::npos) cut = mark + 1;
-  }
+  const size_t cut = offset_ < file_.size() ? PieceEnd(clean_) : clean_.size();
   handed_out_ = static_cast<int64_t>(cut);
   return absl::string_view(clean_).substr(0, cut);
 }
@@ -87,8 +93,9 @@ TextSource TextSource::FromText(std::string name, std::string text) {
   return source;
 }
 
-absl::StatusOr<TextSource> TextSource::Open(const std::string& path, int64_t in_memory) {
+absl::StatusOr<TextSource> TextSource::Open(const std::string& path, int64_t in_memory, int64_t piece_bytes) {
   TextSource source;
+  source.piece_bytes_ = piece_bytes;
   source.path_ = path;
   source.name_ = FullPath(path);
   std::error_code error;
@@ -105,7 +112,7 @@ absl::StatusOr<TextSource> TextSource::Open(const std::string& path, int64_t in_
 
 absl::Status TextSource::ForEach(TakePiece take) const {
   if (!is_streamed_) return take(text_);
-  WEFT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path_));
+  WEFT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path_, piece_bytes_));
   while (true) {
     WEFT_ASSIGN_OR_RETURN(const absl::string_view piece, reader.Next());
     if (piece.empty()) return absl::OkStatus();
@@ -152,10 +159,10 @@ absl::StatusOr<ContentHash> ContentPass::Finish() {
 LineReader::LineReader(const TextSource& source, const ContentHash& content)
     : source_(&source), content_(content), found_(ContentHash::Of(content.bytes, content.seed)), held_(source.text_) {}
 
-absl::StatusOr<LineReader> LineReader::Open(const TextSource& source, const ContentHash& content, int64_t piece_bytes) {
+absl::StatusOr<LineReader> LineReader::Open(const TextSource& source, const ContentHash& content) {
   LineReader lines(source, content);
   if (source.is_streamed()) {
-    WEFT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(source.path_, piece_bytes));
+    WEFT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(source.path_, source.piece_bytes_));
     lines.reader_ = std::make_unique<TextReader>(std::move(reader));
   }
   return lines;

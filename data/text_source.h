@@ -1,8 +1,9 @@
 // A text file as a sequence of clean pieces, so that a text may be larger than memory. The rules are those of CleanText: valid
 // UTF-8, one leading byte-order mark dropped, CRLF and a lone CR become \n, also where a piece ends between the two.
-// A piece ends behind a newline. A line that does not fit into one is cut behind its last space or tab; a run of more than
-// kPieceBytes without newline, space or tab is cut between two characters. So no piece ends inside a word, unless a word is
-// longer than that, and the pieces depend on the content alone.
+// A piece ends behind a newline. A line that does not fit into one is cut before its last space, else its last tab: to bpe and
+// unigram a space is the start of the word after it (WordEnd), to the other kinds it is the same on either side. A run of more
+// than kPieceBytes without newline, space or tab is cut between two characters. So no piece ends inside a word, unless a word
+// is longer than that, and the pieces depend on the content alone.
 #ifndef WEFT_DATA_TEXT_SOURCE_H_
 #define WEFT_DATA_TEXT_SOURCE_H_
 
@@ -65,7 +66,7 @@ class TextSource {
 
   // Reads the file whole, as one piece, if it has at most `in_memory` bytes or is not a regular file (a pipe can be read only
   // once); any other is read anew in each pass. Errors of ReadTextFile, or FailedPrecondition for an empty text.
-  static absl::StatusOr<TextSource> Open(const std::string& path, int64_t in_memory);
+  static absl::StatusOr<TextSource> Open(const std::string& path, int64_t in_memory, int64_t piece_bytes = kPieceBytes);
   // A clean text that is there already, under a name for messages.
   static TextSource FromText(std::string name, std::string text);
 
@@ -84,8 +85,9 @@ class TextSource {
 
   std::string path_, name_;
   bool is_streamed_ = false;
-  std::string text_;       // unless streamed
-  int64_t file_size_ = 0;  // of text_ or of the file, before cleaning
+  int64_t piece_bytes_ = kPieceBytes;  // if streamed
+  std::string text_;                   // unless streamed
+  int64_t file_size_ = 0;              // of text_ or of the file, before cleaning
 };
 
 // A pass that also computes the hash. The number of bytes comes first in it but is known last: where carriage returns or a
@@ -111,8 +113,7 @@ class ContentPass {
 class LineReader {
  public:
   // A text that is not held is read anew and must be `content`, else Next ends with FailedPrecondition.
-  static absl::StatusOr<LineReader> Open(const TextSource& source, const ContentHash& content,
-                                         int64_t piece_bytes = kPieceBytes);
+  static absl::StatusOr<LineReader> Open(const TextSource& source, const ContentHash& content);
   // The next line in `line`, valid until the next call; false at the end. Errors of TextReader::Next.
   absl::StatusOr<bool> Next(absl::string_view* line);
 

@@ -19,7 +19,7 @@ namespace weft {
 namespace {
 
 // Raised when the layout, or what some tokenizer makes of a text, changes.
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct Header {
   char magic[8] = {'W', 'E', 'F', 'T', 'T', 'O', 'K', '\n'};

@@ -35,20 +35,41 @@ std::vector<int32_t> WindowOf(const ExampleSet& set, int64_t i) {
 }
 
 TEST(LoadTest, ALargeTextInTheCacheGivesTheSameDataAsOneInMemory) {
-  std::string text;
-  for (int64_t i = 0; i < 20000; ++i) {
-    absl::StrAppend(&text, i * i % 977, i % 9 == 0 ? "\r\n" : i % 11 == 0 ? " caf\xC3\xA9 " : " ");
+  // Lines that fit into a piece, and one that is cut a thousand times, at spaces, doubled ones too, and tabs.
+  std::string lines, line;
+  for (int64_t i = 0; i < 8000; ++i) {
+    absl::StrAppend(&lines, i * i % 977, i % 9 == 0 ? "\r\n" : i % 11 == 0 ? " caf\xC3\xA9 " : " ");
+    absl::StrAppend(&line, i * i % 977, i % 9 == 0 ? "  " : i % 11 == 0 ? "\tcaf\xC3\xA9 e\xCC\x81" : " ");
   }
-  const TempFile train("t", text), valid("v", "1 2\r\n9");
+  line += '\n';
+  const TempFile of_lines("lines", lines), of_a_line("line", line), valid("v", "1 2\r\n9");
   const TemporaryFolder folder;
-  for (const TokenizerOptions& tokenizer : {TokenizerOptions{.kind = "char"}, TokenizerOptions{.kind = "byte"},
-                                            TokenizerOptions{.kind = "word", .unknown = true, .min_count = 3}}) {
+  const auto pieces = [](const char* kind, bool bytes, const char* normalization) {
+    return TokenizerOptions{
+        .kind = kind, .vocab_size = bytes ? 320 : 60, .byte_fallback = bytes, .normalization = normalization};
+  };
+  struct Case {
+    const TempFile& train;
+    int64_t piece_bytes;
+    TokenizerOptions tokenizer;
+  };
+  std::vector<Case> cases;
+  for (const auto& [train, bytes] : {std::pair(&of_lines, kPieceBytes), std::pair(&of_a_line, int64_t{40})}) {
+    for (const char* kind : {"char", "byte"}) cases.push_back({*train, bytes, {.kind = kind}});
+    cases.push_back({*train, bytes, {.kind = "word", .unknown = true, .min_count = 3}});
+    for (const char* kind : {"bpe", "unigram"}) {
+      cases.push_back({*train, bytes, pieces(kind, true, "none")});
+      cases.push_back({*train, bytes, pieces(kind, false, "nmt_nfkc")});
+    }
+  }
+  for (const auto& [train, piece_bytes, tokenizer] : cases) {
     for (const bool by_fraction : {true, false}) {
+      SCOPED_TRACE(absl::StrCat(tokenizer.kind, " ", tokenizer.normalization, " ", piece_bytes));
       DataOptions options{.kind = "text", .train = train.path(), .window = 16, .target_tokenizer = tokenizer};
       if (by_fraction) options.valid_fraction = 0.1;
       if (!by_fraction) options.valid = valid.path();
       const auto held = Load(options);
-      options.storage = {.in_memory = 0, .cache = folder.path()};
+      options.storage = {.in_memory = 0, .cache = folder.path(), .piece_bytes = piece_bytes};
       const auto cached = Load(options), again = Load(options);
       ASSERT_TRUE(held != nullptr && cached != nullptr && again != nullptr);
       EXPECT_EQ(cached->content_hash, held->content_hash);
@@ -58,7 +79,7 @@ TEST(LoadTest, ALargeTextInTheCacheGivesTheSameDataAsOneInMemory) {
       EXPECT_THAT(again->report, HasSubstr("found there\n"));
       for (const auto& [a, b] : {std::pair(&held->train, &cached->train), std::pair(&held->valid, &again->valid)}) {
         ASSERT_EQ(a->size(), b->size());
-        for (int64_t i = 0; i < a->size(); i += 97) EXPECT_EQ(WindowOf(*a, i), WindowOf(*b, i)) << i;
+        for (int64_t i = 0; i < a->size(); i += 97) ASSERT_EQ(WindowOf(*a, i), WindowOf(*b, i)) << i;
       }
     }
   }

@@ -74,11 +74,16 @@ TEST(TextSourceTest, ErrorsNameTheSamePlaceAsForTheWholeFile) {
   }
 }
 
-TEST(TextSourceTest, PiecesEndBehindLinesElseBehindSpacesElseBetweenCharacters) {
+TEST(TextSourceTest, PiecesEndBehindLinesElseBeforeSpacesElseBeforeTabsElseBetweenCharacters) {
   const TempFile lines("l", "one\ntwo\nthree\nfour\n");
   EXPECT_THAT(*Pieces(lines.path(), 10), ElementsAre("one\ntwo\n", "three\nfour\n"));
   const TempFile words("w", "one two three four five");
-  EXPECT_THAT(*Pieces(words.path(), 10), ElementsAre("one two ", "three four ", "five"));
+  EXPECT_THAT(*Pieces(words.path(), 10), ElementsAre("one two", " three four", " five"));
+  // A space goes with the word after it, also where a tab is nearer to the end, and none ends a piece that starts with it.
+  const TempFile mixed("m", "one two\txyz three four");
+  EXPECT_THAT(*Pieces(mixed.path(), 10), ElementsAre("one", " two\txyz three", " four"));
+  const TempFile first("f", " one\ttwo\tabcdefghijk");
+  EXPECT_THAT(*Pieces(first.path(), 10), ElementsAre(" one\ttwo", "\tabcdefghijk"));
   const TempFile run("r", "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9");
   EXPECT_THAT(*Pieces(run.path(), 5), ElementsAre("\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"));
   const TempFile longer("s", "abcdefghijkl");
@@ -134,12 +139,12 @@ TEST(LineReaderTest, LinesAreThoseOfTheWholeTextForAnySizeOfPiece) {
     const std::string text = *CleanText(bytes, "f");
     const TempFile file("t", bytes);
     for (int64_t size : {4, 7, 61, 1000, -1}) {  // -1: held
-      const auto source = TextSource::Open(file.path(), size < 0 ? 1 << 20 : 0);
+      const auto source = TextSource::Open(file.path(), size < 0 ? 1 << 20 : 0, size);
       ASSERT_TRUE(source.ok()) << source.status();
       ContentPass pass(*source, 7);
       ASSERT_TRUE(pass.ForEach([](absl::string_view) { return absl::OkStatus(); }).ok());
       EXPECT_EQ(pass.lines(), static_cast<int64_t>(Lines(text).size()));
-      auto reader = LineReader::Open(*source, *pass.Finish(), size);
+      auto reader = LineReader::Open(*source, *pass.Finish());
       ASSERT_TRUE(reader.ok()) << reader.status();
       std::vector<std::string> lines;
       absl::string_view line;
