@@ -11,8 +11,16 @@
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace weft {
+namespace {
+
+std::string ListOf(absl::Span<const std::string> names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, const std::string& name) { out->append(EscapeControls(name)); });
+}
+
+}  // namespace
 
 absl::StatusOr<LabelSource> LabelSource::Open(TextSource file, const TableColumns& columns, uint64_t seed) {
   LabelSource labels;
@@ -44,8 +52,8 @@ absl::Status LabelSource::ForEach(absl::FunctionRef<absl::Status(const LabelLine
       if (!fits || found[columns_.target - 1].empty()) {
         return absl::FailedPreconditionError(absl::StrCat(
             name(), ":", label.line, ": found ", count, fits ? " columns with an empty class" : " column(s)", ", expected ",
-            columns_.named ? absl::StrCat(columns_.needed(), " by data.columns") : std::string("text TAB class"), ": \"",
-            line.substr(0, 60), "\""));
+            columns_.named ? absl::StrCat(columns_.needed(), " by data.columns") : std::string("text TAB class"), ": ",
+            Quote(line)));
       }
       label.text = found[columns_.source[0] - 1];
       label.label = found[columns_.target - 1];
@@ -64,8 +72,8 @@ absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelSource& label
   std::vector<std::string> names(all.begin(), all.end());
   std::sort(names.begin(), names.end());
   if (names.size() >= 2) return names;
-  return absl::FailedPreconditionError(absl::StrCat(labels.name(), ": found ", names.size(),
-                                                    " class(es), a classifier needs at least 2: ", absl::StrJoin(names, ", ")));
+  return absl::FailedPreconditionError(
+      absl::StrCat(labels.name(), ": found ", names.size(), " class(es), a classifier needs at least 2: ", ListOf(names)));
 }
 
 absl::StatusOr<EncodedLines> EncodeLabels(const LabelSource& labels, const Tokenizer& tokenizer,
@@ -85,8 +93,8 @@ absl::StatusOr<EncodedLines> EncodeLabels(const LabelSource& labels, const Token
     const auto found = class_ids.find(line.label);
     if (found == class_ids.end()) {
       const absl::Span<const std::string> shown = class_names.subspan(0, 20);
-      return absl::FailedPreconditionError(absl::StrCat(labels.name(), ":", line.line, ": unknown class \"", line.label,
-                                                        "\", allowed ", absl::StrJoin(shown, ", "),
+      return absl::FailedPreconditionError(absl::StrCat(labels.name(), ":", line.line, ": unknown class ", Quote(line.label),
+                                                        ", allowed ", ListOf(shown),
                                                         shown.size() < class_names.size() ? ", ..." : ""));
     }
     ids->target.push_back(found->second);

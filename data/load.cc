@@ -8,6 +8,7 @@
 #include "autograd/base/status.h"
 #include "data/load_kinds.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace weft {
 
@@ -99,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
   auto data = std::make_unique<Dataset>();
   if (options.kind != "pairs" && !(options.train_targets.empty() && options.valid_targets.empty())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("data.train and data.valid: found several files, allowed one with data.kind = \"", options.kind, "\""));
+        absl::StrCat("data.train and data.valid: found several files, allowed one with data.kind = ", Quote(options.kind)));
   }
   if (options.kind == "text") {
     WEFT_RETURN_IF_ERROR(LoadText(options, data.get()));
@@ -111,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> LoadData(const DataOptions& options) {
     WEFT_RETURN_IF_ERROR(LoadTask(options, data.get()));
   } else {
     return absl::InvalidArgumentError(
-        absl::StrCat("data.kind: found \"", options.kind, "\", allowed pairs, text, labels or task"));
+        absl::StrCat("data.kind: found ", Quote(options.kind), ", allowed pairs, text, labels or task"));
   }
   return data;
 }

@@ -9,6 +9,7 @@
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace weft {
 namespace {
@@ -44,12 +45,11 @@ absl::Status ParseColumns(absl::string_view text, absl::string_view name, bool a
   const auto count = static_cast<int64_t>(found.size());
   if (columns.named && count < columns.needed()) {
     return absl::FailedPreconditionError(absl::StrCat(name, ":", pair->line, ": found ", count,
-                                                      " column(s), data.columns names ", columns.needed(), ": \"",
-                                                      text.substr(0, 60), "\""));
+                                                      " column(s), data.columns names ", columns.needed(), ": ", Quote(text)));
   }
   if (count < 2 && !columns.named) {
     return absl::FailedPreconditionError(
-        absl::StrCat(name, ":", pair->line, ": found no tab, expected source TAB target: \"", text.substr(0, 60), "\""));
+        absl::StrCat(name, ":", pair->line, ": found no tab, expected source TAB target: ", Quote(text)));
   }
   if (count > 2 && !columns.named && !allow_references) {
     return absl::FailedPreconditionError(

@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<library::Normalizer>> MakeNormalizer(const std::s
   }
   if (normalizer != nullptr) return normalizer;
   return absl::InvalidArgumentError(
-      absl::StrCat("normalization: found \"", name, "\", allowed none, nfkc, nfkc_cf, nmt_nfkc or nmt_nfkc_cf"));
+      absl::StrCat("normalization: found ", Quote(name), ", allowed none, nfkc, nfkc_cf, nmt_nfkc or nmt_nfkc_cf"));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::FromSerialize
     const bool newline = piece == "\n" && !serialized.byte_fallback;
     if (piece.empty() || piece.size() > kMaxPieceBytes || FindInvalidUtf8(piece) >= 0 ||
         piece.find(' ', 1) != std::string::npos || (!newline && piece.find('\n') != std::string::npos)) {
-      return broken("piece ", i, " is no part of a word: \"", piece.substr(0, 60), "\"");
+      return broken("piece ", i, " is no part of a word: ", Quote(piece));
     }
     if (!std::isfinite(serialized.scores[i])) return broken("the score of piece ", i, " is ", serialized.scores[i]);
   }

@@ -42,25 +42,27 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::FromSerialized(const Seria
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
-    return absl::DataLossError(absl::StrCat(serialized.kind, " tokenizer: the symbol \"", *twice, "\" appears twice"));
+    return absl::DataLossError(
+        absl::StrCat(EscapeControls(serialized.kind), " tokenizer: the symbol ", Quote(*twice), " appears twice"));
   }
   if (OfPieces(serialized.kind) && serialized.joiner.empty()) return SentencePieceTokenizer::FromSerialized(serialized);
   if (!serialized.scores.empty() || serialized.byte_fallback || !serialized.normalization.empty()) {
-    return absl::DataLossError(absl::StrCat(serialized.kind, " tokenizer: has settings of the kinds bpe and unigram"));
+    return absl::DataLossError(
+        absl::StrCat(EscapeControls(serialized.kind), " tokenizer: has settings of the kinds bpe and unigram"));
   }
   if (serialized.kind == "word") {
     return WordTokenizer::FromSymbols(symbols, serialized.specials, serialized.unknown, serialized.joiner);
   }
   if (serialized.unknown || !serialized.joiner.empty()) {
-    return absl::DataLossError(absl::StrCat(serialized.kind, " tokenizer: has ", serialized.unknown ? "an <unk>" : "a joiner",
-                                            ", which its kind cannot have"));
+    return absl::DataLossError(absl::StrCat(EscapeControls(serialized.kind), " tokenizer: has ",
+                                            serialized.unknown ? "an <unk>" : "a joiner", ", which its kind cannot have"));
   }
   if (serialized.kind == "char") return CharTokenizer::FromSymbols(symbols, serialized.specials);
   if (serialized.kind == "byte") {
     if (symbols.empty()) return ByteTokenizer::Make(serialized.specials);
     return absl::DataLossError(absl::StrCat("byte tokenizer: ", symbols.size(), " symbols stored, expected none"));
   }
-  return absl::DataLossError(absl::StrCat("tokenizer: kind \"", serialized.kind, "\", expected ", kKinds));
+  return absl::DataLossError(absl::StrCat("tokenizer: kind ", Quote(serialized.kind), ", expected ", kKinds));
 }
 
 SerializedTokenizer Tokenizer::Serialize() const {
@@ -124,7 +126,7 @@ absl::Status Tokenizer::UnknownSymbol(absl::string_view text, int64_t offset) co
   if (kind() == "word") {
     int64_t end = offset;
     const absl::string_view word = WordTokenizer::NextWord(text, &end);
-    symbol = word == "\n" ? "word U+000A (a newline)" : absl::StrCat("word \"", word, "\"");
+    symbol = word == "\n" ? "word U+000A (a newline)" : absl::StrCat("word ", Quote(word));
     if (CountCodePoints(word) == 1 && word != "\n") absl::StrAppend(&symbol, " (", CodePointName(code_point), ")");
   }
   return absl::FailedPreconditionError(absl::StrCat(
@@ -151,7 +153,7 @@ absl::Status CheckTokenizerOptions(const TokenizerOptions& options) {
   const bool pieces = OfPieces(options.kind), word = options.kind == "word";
   const auto refuse = [&](auto... what) { return absl::InvalidArgumentError(absl::StrCat("tokenizer", what...)); };
   if (!pieces && !word && options.kind != "char" && options.kind != "byte") {
-    return refuse(" kind: found \"", options.kind, "\", allowed ", kKinds);
+    return refuse(" kind: found ", Quote(options.kind), ", allowed ", kKinds);
   }
   if (options.min_count < 1 || options.max_size < 0 || options.vocab_size < 0) {
     return refuse(": found min_count = ", options.min_count, ", max_size = ", options.max_size,
@@ -195,8 +197,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const TokenizerOptions
   if (!options.file.empty()) {
     WEFT_ASSIGN_OR_RETURN(SerializedTokenizer stored, LoadTokenizerFile(options.file));
     if (stored.kind != options.kind) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(FullPath(options.file), ": is a tokenizer of kind ", stored.kind, ", expected ", options.kind));
+      return absl::FailedPreconditionError(absl::StrCat(FullPath(options.file), ": is a tokenizer of kind ",
+                                                        EscapeControls(stored.kind), ", expected ", options.kind));
     }
     stored.specials = options.specials;
     return Tokenizer::FromSerialized(stored);

@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace weft {
+namespace {
+
+// C0, DEL and C1.
+bool IsControl(char32_t code_point) { return code_point < 0x20 || (0x7F <= code_point && code_point < 0xA0); }
+
+}  // namespace
 
 int64_t DecodeUtf8(absl::string_view text, int64_t offset, char32_t* code_point) {
   const auto byte = [&](int64_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[offset + i])); };
@@ -84,11 +91,33 @@ int64_t CountCodePoints(absl::string_view text) {
 std::string CodePointName(char32_t code_point) { return absl::StrFormat("U+%04X", static_cast<uint32_t>(code_point)); }
 
 std::string QuoteCodePoint(char32_t code_point) {
-  const bool control = code_point < 0x20 || (0x7F <= code_point && code_point < 0xA0);
-  if (control) return CodePointName(code_point);
+  if (IsControl(code_point)) return CodePointName(code_point);
   std::string symbol;
   AppendUtf8(code_point, &symbol);
   return absl::StrCat("\"", symbol, "\" (", CodePointName(code_point), ")");
+}
+
+std::string EscapeControls(absl::string_view text, absl::string_view kept) {
+  std::string out;
+  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
+    char32_t code_point;
+    const int64_t length = DecodeUtf8(text, at, &code_point);
+    const absl::string_view character = text.substr(at, std::max<int64_t>(1, length));
+    if (length > 0 && (!IsControl(code_point) || absl::StrContains(kept, character))) {
+      absl::StrAppend(&out, character);
+    } else {
+      for (const char c : character) absl::StrAppendFormat(&out, "\\x%02X", static_cast<unsigned char>(c));
+    }
+    at += static_cast<int64_t>(character.size());
+  }
+  return out;
+}
+
+std::string Quote(absl::string_view text, int64_t max_bytes) {
+  absl::string_view shown = text.substr(0, max_bytes);
+  const bool cut = shown.size() < text.size();
+  if (cut) shown.remove_suffix(IncompleteUtf8Tail(shown));
+  return absl::StrCat("\"", EscapeControls(shown), cut ? "\"..." : "\"");
 }
 
 }  // namespace weft

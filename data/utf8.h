@@ -29,6 +29,12 @@ int64_t CountCodePoints(absl::string_view text);
 std::string CodePointName(char32_t code_point);
 std::string QuoteCodePoint(char32_t code_point);
 
+// `text` as a terminal can show it: control characters but those in `kept`, and bytes that are not valid UTF-8, as \xNN.
+std::string EscapeControls(absl::string_view text, absl::string_view kept = "");
+// What a message quotes of a user's text: escaped, in double quotes; of a longer text than `max_bytes` the characters that fit
+// into so many, and "..." behind.
+std::string Quote(absl::string_view text, int64_t max_bytes = 60);
+
 }  // namespace weft
 
 #endif  // WEFT_DATA_UTF8_H_

@@ -8,6 +8,7 @@
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
 #include "data/text_file.h"
+#include "data/utf8.h"
 
 namespace weft {
 namespace {
@@ -60,11 +61,11 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> WordTokenizer::FromSymbols(absl::Span
   for (size_t i = 0; i < symbols.size(); ++i) {
     int64_t offset = 0;
     if (symbols[i].empty() || NextWord(symbols[i], &offset) != symbols[i]) {
-      return absl::DataLossError(absl::StrCat("word tokenizer: symbol ", i, " is not a word: \"", symbols[i], "\""));
+      return absl::DataLossError(absl::StrCat("word tokenizer: symbol ", i, " is not a word: ", Quote(symbols[i])));
     }
   }
   if (joiner.find_first_of(" \t\n") != absl::string_view::npos) {
-    return absl::DataLossError(absl::StrCat("word tokenizer: the joiner \"", joiner, "\" is no part of a word"));
+    return absl::DataLossError(absl::StrCat("word tokenizer: the joiner ", Quote(joiner), " is no part of a word"));
   }
   return std::unique_ptr<Tokenizer>(new WordTokenizer({symbols.begin(), symbols.end()}, specials, unknown, joiner));
 }

@@ -15,6 +15,7 @@
 #include "autograd/base/status.h"
 #include "autograd/kernels/simd.h"
 #include "data/scores/metric.h"
+#include "data/utf8.h"
 #include "tools/verbs.h"
 #include "train/beam.h"
 
@@ -55,6 +56,9 @@ CLI::Validator NumberIn(double low, double high) {
       },
       absl::StrCat("in ", range));
 }
+
+// A message on stderr. A path, or a name in somebody's file, may have what a terminal obeys.
+std::string Shown(absl::string_view message) { return EscapeControls(message, "\t\n"); }
 
 // What the command line got wrong. CLI11 complains first of what is missing; a word that it could not place explains more.
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {
@@ -301,7 +305,7 @@ int ProgramMain(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "weft: %s\nRun with --help for more information.\n", UsageError(app, error).c_str());
+    std::fprintf(stderr, "weft: %s\nRun with --help for more information.\n", Shown(UsageError(app, error)).c_str());
     return 2;
   }
 
@@ -319,7 +323,7 @@ int ProgramMain(int argc, char** argv) {
   }
   if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status.ok())
     status = absl::UnavailableError("stdout cannot be written");
-  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  if (!status.ok()) std::fprintf(stderr, "%s\n", Shown(status.message()).c_str());
   if (signal != 0 && status.ok()) return 128 + signal;
   return ExitCode(status);
 }

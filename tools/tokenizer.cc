@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "autograd/base/status.h"
 #include "data/file.h"
@@ -68,23 +69,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFlags& flags) {
 
 // A token as one word of printable text: a space as U+2581, what else would garble a line or a column as \xNN.
 std::string Printable(absl::string_view text) {
-  std::string out;
-  for (int64_t at = 0; at < static_cast<int64_t>(text.size());) {
-    char32_t code_point = 0;
-    const int64_t bytes = DecodeUtf8(text, at, &code_point);
-    const bool plain = bytes > 0 && code_point > ' ' && code_point != '\\' && !(code_point >= 0x7F && code_point < 0xA0) &&
-                       code_point != 0x2581;
-    const absl::string_view character = text.substr(at, bytes > 0 ? bytes : 1);
-    if (plain) {
-      absl::StrAppend(&out, character);
-    } else if (code_point == ' ' && bytes == 1) {
-      absl::StrAppend(&out, "▁");
-    } else {
-      for (char c : character) absl::StrAppendFormat(&out, "\\x%02X", static_cast<unsigned char>(c));
-    }
-    at += static_cast<int64_t>(character.size());
-  }
-  return out;
+  const std::string words = absl::StrReplaceAll(text, {{" ", "▁"}, {"▁", "\\xE2\\x96\\x81"}, {"\\", "\\x5C"}});
+  return EscapeControls(words);
 }
 
 void PrintRow(const Tokenizer& tokenizer, const SerializedTokenizer& stored, int32_t id) {
@@ -150,7 +136,7 @@ absl::Status RunTokenizerDecode(const TokenizerFlags& flags) {
       int32_t id;
       if (!absl::SimpleAtoi(word, &id) || id < 0 || id >= tokenizer->size()) {
         return absl::FailedPreconditionError(
-            absl::StrCat("stdin:", number, ": found ", word, ", allowed ids from 0 to ", tokenizer->size() - 1));
+            absl::StrCat("stdin:", number, ": found ", Quote(word), ", allowed ids from 0 to ", tokenizer->size() - 1));
       }
       ids.push_back(id);
     }
@@ -174,7 +160,7 @@ absl::Status RunTokenizerInspect(const TokenizerFlags& flags) {
       special("<bos>", tokenizer->bos()) + special("<eos>", tokenizer->eos()) + special("<unk>", tokenizer->unk());
   absl::PrintF("kind      %s\nids       %d\nhash      %016x\nspecials %s\n", tokenizer->kind(), size, tokenizer->Fingerprint(),
                specials.empty() ? " none" : specials);
-  if (!stored.joiner.empty()) absl::PrintF("joiner    %s\n", stored.joiner);
+  if (!stored.joiner.empty()) absl::PrintF("joiner    %s\n", Printable(stored.joiner));
   if (!stored.scores.empty()) {
     absl::PrintF("bytes     %s\nnormalization %s\n", stored.byte_fallback ? "ids 0 to 255" : "none", stored.normalization);
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "data/tasks/makers.h"
+#include "data/utf8.h"
 
 namespace weft {
 namespace {
@@ -44,7 +45,7 @@ absl::StatusOr<TaskData> MakeTask(absl::string_view name, const TaskOptions& opt
   }
   const std::string names =
       absl::StrJoin(kTasks, ", ", [](std::string* out, const TaskInfo& t) { absl::StrAppend(out, t.name); });
-  return absl::InvalidArgumentError(absl::StrCat("data.task: found \"", name, "\", allowed ", names));
+  return absl::InvalidArgumentError(absl::StrCat("data.task: found ", Quote(name), ", allowed ", names));
 }
 
 absl::Status SplitAll(std::vector<TaskExample> all, const TaskOptions& options, int64_t default_train, absl::string_view name,

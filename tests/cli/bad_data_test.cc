@@ -167,6 +167,20 @@ TEST_F(BadDataTest, MalformedLabelsAreNamedByLine) {
   ExpectRefused("valid.tsv:1: unknown class \"q\"", {"--set", "data.valid=valid.tsv"});
 }
 
+TEST_F(BadDataTest, QuotedTextCannotCutOrColourAMessage) {
+  Write("job.toml", kPairs);
+  Write("pairs.tsv", absl::StrCat("a\tb\n\x1B[31m", std::string(1, '\0'), "end\n"));
+  ExpectRefused("pairs.tsv:2: found no tab, expected source TAB target: \"\\x1B[31m\\x00end\"\n");
+  Write("pairs.tsv", "a\tb\n" + std::string(59, 'x') + "\xE6\x97\xA5 and more\n");  // 60 bytes would cut the last character
+  ExpectRefused("target: \"" + std::string(59, 'x') + "\"...\n");
+  // Nor can a name that is no part of a text.
+  ExpectRefused("data.txt\\x1B[2J: cannot read: No such file", {"--set", "data.train=data.txt\x1B[2J"});
+  Write("job.toml", kLabels);
+  Write("labels.tsv", "a\tx\x07\nb\ty\n");
+  Write("valid.tsv", "a\tq\xC2\x9B\n");
+  ExpectRefused("valid.tsv:1: unknown class \"q\\xC2\\x9B\", allowed x\\x07, y", {"--set", "data.valid=valid.tsv"});
+}
+
 TEST_F(BadDataTest, SequencesBeyondThePositionTable) {
   Write("job.toml", kPairs);
   const Args learned = {"--set", "model.positions=learned", "--set", "model.max_positions=4"};

@@ -99,8 +99,9 @@ TEST_F(TokenizerTest, UsageAndBadInputAreRefused) {
   EXPECT_THAT(Learn("c.tok", {"--kind", "byte"}), Fails(2, "c.tok exists"));
   EXPECT_THAT(Weft({"tokenizer", "encode", "c.tok"}, {.input = "the\nth?\n"}), Fails(1, "stdin:2: unknown character \"?\""));
   EXPECT_THAT(Weft({"tokenizer", "decode", "c.tok"}, {.input = "1 2\n1 999\n"}),
-              Fails(1, "stdin:2: found 999, allowed ids from 0 to"));
-  EXPECT_THAT(Weft({"tokenizer", "decode", "c.tok"}, {.input = "1 x\n"}), Fails(1, "stdin:1: found x"));
+              Fails(1, "stdin:2: found \"999\", allowed ids from 0 to"));
+  EXPECT_THAT(Weft({"tokenizer", "decode", "c.tok"}, {.input = "1 x\n"}), Fails(1, "stdin:1: found \"x\", allowed ids"));
+  EXPECT_THAT(Weft({"tokenizer", "decode", "c.tok"}, {.input = "\x1B[2J\n"}), Fails(1, "stdin:1: found \"\\x1B[2J\", allowed"));
   EXPECT_THAT(Weft({"tokenizer", "encode", "c.tok", "--side", "source"}), Fails(2, "--side"));
   EXPECT_THAT(Weft({"tokenizer", "encode", "a.txt"}), Fails(1, "a.txt: not a tokenizer file"));
   EXPECT_THAT(Weft({"tokenizer", "encode", "nowhere.tok"}), Fails(1, "nowhere.tok: cannot read"));
