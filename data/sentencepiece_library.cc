@@ -3,6 +3,8 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 namespace weft::library {
@@ -54,6 +56,12 @@ Settings BaseSettings(const std::string& model_type, int64_t vocab_size, const s
           {"minloglevel", "3"}};
 }
 
+// As many digits as tell the number from any other; std::to_string has six.
+std::string Digits(double number) {
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), number).ptr};
+}
+
 std::string WithSpaces(std::string_view piece) {
   std::string text;
   while (true) {
@@ -70,7 +78,7 @@ std::string WithSpaces(std::string_view piece) {
 TrainResult TrainPieces(const std::vector<WeightedText>& rows, const TrainOptions& options) {
   // With its <unk>, which it insists on.
   Settings settings = BaseSettings(options.bpe ? "bpe" : "unigram", options.pieces + 1, "identity");
-  settings["character_coverage"] = std::to_string(options.coverage);
+  settings["character_coverage"] = Digits(options.coverage);
   Rows lines(rows);
   TrainResult result;
   sentencepiece::util::Status status = sentencepiece::SentencePieceTrainer::Train(settings, &lines, &result.model);

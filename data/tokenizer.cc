@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/check.h"
+#include "autograd/base/fields.h"
 #include "autograd/base/status.h"
 #include "data/byte_tokenizer.h"
 #include "data/char_tokenizer.h"
@@ -182,8 +183,9 @@ absl::Status CheckTokenizerOptions(const TokenizerOptions& options) {
   if (!pieces && options.vocab_size > 0) return refuse(" kind ", options.kind, ": vocab_size belongs to bpe and unigram");
   if (!pieces || !options.file.empty()) return absl::OkStatus();
   if (options.vocab_size == 0) return refuse(" kind ", options.kind, ": vocab_size is missing");
-  if (!(options.character_coverage > 0 && options.character_coverage <= 1)) {
-    return refuse(": found character_coverage = ", options.character_coverage, ", allowed above 0 and up to 1");
+  if (!(options.character_coverage >= kMinCharacterCoverage && options.character_coverage <= 1)) {
+    return refuse(": found character_coverage = ", FormatDouble(options.character_coverage), ", allowed from ",
+                  kMinCharacterCoverage, " to 1");
   }
   if (options.character_coverage < 1 && !options.byte_fallback && !options.unknown) {
     return refuse(": character_coverage below 1 needs byte_fallback = true or unknown = true for the characters it leaves out");

@@ -31,6 +31,9 @@ struct SubwordSampling {
 // What TokenizerOptions::normalization may name besides "none".
 inline constexpr absl::string_view kNormalizations[] = {"nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"};
 
+// The smallest TokenizerOptions::character_coverage that the library learns with.
+inline constexpr double kMinCharacterCoverage = 0.98;
+
 // How to build a tokenizer.
 struct TokenizerOptions {
   std::string kind = "char";  // char | byte | word | bpe | unigram
@@ -42,7 +45,7 @@ struct TokenizerOptions {
   // bpe, unigram:
   int64_t vocab_size = 0;              // symbols, without special tokens; required
   bool byte_fallback = true;           // 256 bytes stand for characters without a piece; false: those are unknown
-  double character_coverage = 1;       // part of the characters of the text that get a piece, the most frequent; in (0, 1]
+  double character_coverage = 1;       // part of the characters of the text that get a piece, the most frequent; in [0.98, 1]
   std::string normalization = "none";  // of every text before it is encoded
   SubwordSampling sampling = {};       // of training texts; no part of the tokenizer itself
   // Path of a tokenizer file of this kind (data/tokenizer_file.h) to use in place of building one; of the other options only

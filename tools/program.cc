@@ -245,7 +245,7 @@ int ProgramMain(int argc, char** argv) {
                 "bpe, unigram: 256 bytes stand for characters without a piece (the default)");
   sub->add_option("--character-coverage", how.character_coverage,
                   "bpe, unigram: part of the characters, by frequency, that get a piece")
-      ->check(NumberIn(1e-9, 1));
+      ->check(NumberIn(kMinCharacterCoverage, 1));
   sub->add_option("--normalization", how.normalization, "bpe, unigram: what every text goes through first")
       ->check(CLI::IsMember({"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"}));
   sub->add_flag("--unknown", how.unknown, "word, and others without bytes: read what is outside the vocabulary as <unk>");

@@ -45,7 +45,7 @@ void TokenizerFields(FieldVisitor& v, TokenizerOptions& options) {
   v.Visit("vocab_size", options.vocab_size, {.min = 1, .max = kMaxCount},
           "bpe, unigram: size of the vocabulary to learn, without special tokens");
   v.Visit("byte_fallback", options.byte_fallback, "bpe, unigram: 256 bytes stand for characters without a piece");
-  v.Visit("character_coverage", options.character_coverage, {.min = 0, .max = 1, .min_open = true},
+  v.Visit("character_coverage", options.character_coverage, {.min = kMinCharacterCoverage, .max = 1},
           "bpe, unigram: part of the characters, by frequency, that get a piece");
   v.Choice("normalization", options.normalization, {"none", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"},
            "bpe, unigram: what every text goes through first; only none gives it back exactly");

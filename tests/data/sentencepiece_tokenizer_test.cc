@@ -257,6 +257,28 @@ TEST(SentencePieceTokenizerTest, ANamedNormalizationHoldsForTrainingAndEncoding)
   EXPECT_THAT(std::string(Build(options)->Encode("ｔｈｅ ㎞").status().message()), HasSubstr("at character 5, byte offset 10"));
 }
 
+TEST(SentencePieceTokenizerTest, CharacterCoverageHoldsFromItsSmallestValueOnAndToTheLastDigit) {
+  const auto has = [](const TokenizerOptions& options, absl::string_view text, const char* piece) {
+    const std::vector<std::string> symbols = Build(options, {text})->Serialize().symbols;
+    return std::find(symbols.begin(), symbols.end(), piece) != symbols.end();
+  };
+  for (const char* kind : {"bpe", "unigram"}) {
+    TokenizerOptions options = Options(kind, 290);
+    EXPECT_TRUE(has(options, kText, "本")) << kind;
+    options.character_coverage = 0.98;
+    EXPECT_FALSE(has(options, kText, "本")) << kind;
+    EXPECT_TRUE(has(options, kText, "t")) << kind;
+  }
+  // The last one of 1.25 million characters: those before it are 0.9999992 of all. Six places would make it 0.999999.
+  std::string rare = kText;
+  for (int64_t i = 0; i < 312500; ++i) rare += " the";
+  TokenizerOptions options = Options("bpe", 290);
+  options.character_coverage = 0.9999994;
+  EXPECT_TRUE(has(options, rare, "本"));
+  options.character_coverage = 0.999999;
+  EXPECT_FALSE(has(options, rare, "本"));
+}
+
 TEST(SentencePieceTokenizerTest, OptionsThatContradictEachOtherAreRefused) {
   const auto refused = [](const TokenizerOptions& options, const char* message) {
     const absl::Status status = CheckTokenizerOptions(options);
@@ -268,7 +290,10 @@ TEST(SentencePieceTokenizerTest, OptionsThatContradictEachOtherAreRefused) {
   refused({.kind = "char", .vocab_size = 3}, "vocab_size belongs to bpe and unigram");
   refused({.kind = "bpe", .unknown = true, .vocab_size = 300}, "without byte_fallback = false");
   refused({.kind = "bpe", .vocab_size = 300, .character_coverage = 0}, "character_coverage = 0");
-  refused({.kind = "bpe", .vocab_size = 300, .byte_fallback = false, .character_coverage = 0.9}, "needs byte_fallback");
+  refused({.kind = "bpe", .vocab_size = 300, .character_coverage = 0.97999999},
+          "character_coverage = 0.97999999, allowed from 0.98");
+  refused({.kind = "bpe", .vocab_size = 300, .character_coverage = 1.000001}, "character_coverage = 1.000001, allowed");
+  refused({.kind = "bpe", .vocab_size = 300, .byte_fallback = false, .character_coverage = 0.99}, "needs byte_fallback");
   refused({.kind = "bpe", .vocab_size = 300, .sampling = {.alpha = 1}}, "by alpha to unigram");
   refused({.kind = "word", .sampling = {.bpe_dropout = 0.1}}, "bpe_dropout belongs to the kind bpe");
   refused({.kind = "bpe", .vocab_size = 300, .sampling = {.bpe_dropout = 1.5}}, "allowed from 0 to 1");

@@ -46,8 +46,8 @@ TEST(ConfigDataTest, PiecesAndTheirRules) {
   refused("{ kind = \"char\", vocab_size = 4 }", "only with \"bpe\" and \"unigram\"");
   refused("{ kind = \"bpe\", vocab_size = 0 }", "vocab_size: found 0");
   refused("{ kind = \"bpe\", vocab_size = 400, unknown = true }", "needs byte_fallback = false");
-  refused("{ kind = \"bpe\", vocab_size = 400, character_coverage = 0.0 }", "character_coverage: found 0");
-  refused("{ kind = \"bpe\", vocab_size = 400, byte_fallback = false, character_coverage = 0.9 }",
+  refused("{ kind = \"bpe\", vocab_size = 400, character_coverage = 0.979999999 }", "character_coverage: found 0.979999999");
+  refused("{ kind = \"bpe\", vocab_size = 400, byte_fallback = false, character_coverage = 0.98 }",
           "below 1 needs byte_fallback");
   refused("{ kind = \"bpe\", vocab_size = 400, normalization = \"nfd\" }", "normalization: found \"nfd\"");
   refused("{ kind = \"bpe\", vocab_size = 400, joiner = \"@@\" }", "joiner: has no meaning");
