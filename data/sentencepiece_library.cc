@@ -73,6 +73,54 @@ std::string WithSpaces(std::string_view piece) {
   }
 }
 
+// A model with the named normalisation and the pieces "a", "b" and a space; "" for a name that the library does not have.
+std::string CharacterModel(const std::string& normalization) {
+  const std::vector<WeightedText> rows = {{"a b", 1}};
+  Rows lines(rows);
+  std::string model;
+  const Settings settings = BaseSettings("char", 4, normalization);
+  return sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model).ok() ? model : "";
+}
+
+// A number as protocol buffers write it, seven bits a byte, taken from the front; 0 if `bytes` end in it.
+uint64_t TakeNumber(std::string_view* bytes) {
+  uint64_t number = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes->front());
+    bytes->remove_prefix(1);
+    number |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return number;
+  }
+  return 0;
+}
+
+// The text or message in field `wanted` of a message that protocol buffers wrote; empty without one.
+std::string_view FieldOf(std::string_view message, uint64_t wanted) {
+  while (!message.empty()) {
+    const uint64_t tag = TakeNumber(&message);
+    uint64_t size = 0;
+    switch (tag & 7) {
+      case 0:  // a number
+        TakeNumber(&message);
+        break;
+      case 1:
+        size = 8;
+        break;
+      case 2:
+        size = TakeNumber(&message);
+        if (tag >> 3 == wanted) return message.substr(0, size);
+        break;
+      case 5:
+        size = 4;
+        break;
+      default:
+        return {};
+    }
+    message.remove_prefix(std::min<uint64_t>(size, message.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 TrainResult TrainPieces(const std::vector<WeightedText>& rows, const TrainOptions& options) {
@@ -95,33 +143,9 @@ TrainResult TrainPieces(const std::vector<WeightedText>& rows, const TrainOption
   return result;
 }
 
-struct Normalizer::Impl {
-  sentencepiece::SentencePieceProcessor processor;
-};
-
-Normalizer::Normalizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Normalizer::~Normalizer() = default;
-
-std::unique_ptr<Normalizer> Normalizer::Make(const std::string& name) {
-  // The library normalises only as a part of encoding: by a model of two characters, whose unknown pieces are the text itself.
-  Settings settings = BaseSettings("char", 4, name);
-  const std::vector<WeightedText> rows = {{"a b", 1}};
-  Rows lines(rows);
-  std::string model;
-  auto impl = std::make_unique<Impl>();
-  if (!sentencepiece::SentencePieceTrainer::Train(settings, &lines, &model).ok() ||
-      !impl->processor.LoadFromSerializedProto(model).ok()) {
-    return nullptr;
-  }
-  return std::unique_ptr<Normalizer>(new Normalizer(std::move(impl)));
-}
-
-std::string Normalizer::operator()(std::string_view text) const {
-  std::vector<std::string> pieces;
-  std::string joined;
-  if (!impl_->processor.Encode(text, &pieces).ok()) return joined;
-  for (const std::string& piece : pieces) joined += piece;
-  return WithSpaces(joined);
+std::string NormalizationRules(const std::string& name) {
+  // In ModelProto the normalizer_spec is field 3, in that the precompiled_charsmap field 2 (sentencepiece_model.proto).
+  return std::string(FieldOf(FieldOf(CharacterModel(name), 3), 2));
 }
 
 std::vector<std::string> EncodeByLibrary(const std::string& model, std::string_view text) {
@@ -130,6 +154,20 @@ std::vector<std::string> EncodeByLibrary(const std::string& model, std::string_v
   if (!processor.LoadFromSerializedProto(model).ok() || !processor.Encode(text, &pieces).ok()) return pieces;
   for (std::string& piece : pieces) piece = WithSpaces(piece);
   return pieces;
+}
+
+std::vector<std::string> NormalizeByLibrary(const std::string& name, const std::vector<std::string>& texts) {
+  // It normalises only as a part of encoding: by a model that knows two letters, whose unknown pieces are the text itself.
+  sentencepiece::SentencePieceProcessor processor;
+  std::vector<std::string> normalized;
+  if (!processor.LoadFromSerializedProto(CharacterModel(name)).ok()) return normalized;
+  for (const std::string& text : texts) {
+    std::vector<std::string> pieces;
+    if (!processor.Encode(text, &pieces).ok()) return normalized;
+    std::string& joined = normalized.emplace_back();
+    for (const std::string& piece : pieces) joined += WithSpaces(piece);
+  }
+  return normalized;
 }
 
 }  // namespace weft::library

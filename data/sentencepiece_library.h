@@ -1,13 +1,13 @@
 // The SentencePiece library behind plain std types. Its header brings an absl::string_view of its own, which clashes with
 // Abseil's, so it is included in sentencepiece_library.cc alone, and Abseil is not included here.
-// Two things come from it: the training of pieces, and the named normalisations. Encoding is ours (data/piece_segmenter.h).
+// Two things come from it: the training of pieces, and the rules of the named normalisations. Encoding is ours
+// (data/piece_segmenter.h), and so is the use of the rules (data/normalizer.h).
 // Trained models are read from its own output only, never from a file. Functions are thread-safe but for TrainPieces, which
 // sets the library's log level.
 #ifndef WEFT_DATA_SENTENCEPIECE_LIBRARY_H_
 #define WEFT_DATA_SENTENCEPIECE_LIBRARY_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,22 +35,14 @@ struct TrainResult {
 // Learns pieces, in one thread, so that equal rows in equal order give equal pieces.
 TrainResult TrainPieces(const std::vector<WeightedText>& rows, const TrainOptions& options);
 
-// A named normalisation of the library: nfkc, nfkc_cf, nmt_nfkc, nmt_nfkc_cf. Thread-safe.
-class Normalizer {
- public:
-  // Null for a name that the library does not have.
-  static std::unique_ptr<Normalizer> Make(const std::string& name);
-  ~Normalizer();
-  std::string operator()(std::string_view text) const;
+// The rules of a named normalisation, nfkc, nfkc_cf, nmt_nfkc or nmt_nfkc_cf, in the library's own form (data/normalizer.h);
+// "" for a name that it does not have.
+std::string NormalizationRules(const std::string& name);
 
- private:
-  struct Impl;
-  explicit Normalizer(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
-};
-
-// The library's own segmentation by a model of TrainPieces, as texts with real spaces. The reference that tests compare with.
+// References that tests compare with: the library's own segmentation by a model of TrainPieces, as texts with real spaces, and
+// its own normalisation of texts without U+2581 and "<TAB>".
 std::vector<std::string> EncodeByLibrary(const std::string& model, std::string_view text);
+std::vector<std::string> NormalizeByLibrary(const std::string& name, const std::vector<std::string>& texts);
 
 }  // namespace weft::library
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
-#include "data/sentencepiece_library.h"
+#include "data/normalizer.h"
 #include "data/text_file.h"
 #include "data/utf8.h"
 
@@ -20,26 +20,11 @@ constexpr size_t kMaxPieceBytes = 1024;  // the library's are of 16 characters a
 constexpr size_t kWholeWordBytes = 64;   // longer words are not remembered within a text
 constexpr size_t kMaxRemembered = size_t{1} << 18;
 
-constexpr absl::string_view kReplacedSpace = "\xE2\x96\x81";  // a space inside the library, which would come back as one
-
-// The library's normalisation of `text`, around its reserved character.
-std::string Normalize(const library::Normalizer& normalizer, absl::string_view text) {
-  std::string out;
-  while (true) {
-    const size_t at = text.find(kReplacedSpace);
-    const absl::string_view part = text.substr(0, at);
-    out += normalizer({part.data(), part.size()});
-    if (at == absl::string_view::npos) return out;
-    absl::StrAppend(&out, kReplacedSpace);
-    text.remove_prefix(at + kReplacedSpace.size());
-  }
-}
-
-absl::StatusOr<std::unique_ptr<library::Normalizer>> MakeNormalizer(const std::string& name) {
-  if (name == "none") return std::unique_ptr<library::Normalizer>();
-  std::unique_ptr<library::Normalizer> normalizer;
+absl::StatusOr<std::unique_ptr<Normalizer>> MakeNormalizer(const std::string& name) {
+  if (name == "none") return std::unique_ptr<Normalizer>();
+  std::unique_ptr<Normalizer> normalizer;
   for (const absl::string_view known : kNormalizations) {
-    if (name == known) normalizer = library::Normalizer::Make(name);
+    if (name == known) normalizer = Normalizer::Make(name);
   }
   if (normalizer != nullptr) return normalizer;
   return absl::InvalidArgumentError(
@@ -50,12 +35,12 @@ absl::StatusOr<std::unique_ptr<library::Normalizer>> MakeNormalizer(const std::s
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::Build(const TokenizerOptions& options, TextPieces texts,
                                                                          std::string* notes) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<library::Normalizer> normalizer, MakeNormalizer(options.normalization));
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Normalizer> normalizer, MakeNormalizer(options.normalization));
   PieceTraining training;
   WEFT_RETURN_IF_ERROR(texts([&](absl::string_view text) -> absl::Status {
     WEFT_RETURN_IF_ERROR(ValidateUtf8(text, "training text"));
     for (const absl::string_view line : Lines(text)) {
-      training.AddLine(normalizer == nullptr ? line : absl::string_view(Normalize(*normalizer, line)));
+      training.AddLine(normalizer == nullptr ? line : absl::string_view((*normalizer)(line)));
     }
     return absl::OkStatus();
   }));
@@ -112,8 +97,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> SentencePieceTokenizer::FromSerialize
   return std::unique_ptr<Tokenizer>(new SentencePieceTokenizer(serialized, *std::move(normalizer)));
 }
 
-SentencePieceTokenizer::SentencePieceTokenizer(const SerializedTokenizer& serialized,
-                                               std::unique_ptr<library::Normalizer> normalizer)
+SentencePieceTokenizer::SentencePieceTokenizer(const SerializedTokenizer& serialized, std::unique_ptr<Normalizer> normalizer)
     : Tokenizer(static_cast<int64_t>(serialized.symbols.size()) + (serialized.byte_fallback ? kBytes : 0), serialized.specials,
                 serialized.unknown),
       bpe_(serialized.kind == "bpe"),
@@ -162,7 +146,7 @@ int64_t SentencePieceTokenizer::EncodeLines(absl::string_view text, const Cut& c
     if (normalizer_ == nullptr) {
       unknown = EncodeLine(line, cut, &spans, ids);
     } else {
-      const std::string normalized = Normalize(*normalizer_, line);
+      const std::string normalized = (*normalizer_)(line);
       unknown = EncodeLine(normalized, cut, &spans, ids);
       if (unknown >= 0) unknown = UnknownBeforeNormalization(line);
     }
@@ -183,7 +167,7 @@ int64_t SentencePieceTokenizer::UnknownBeforeNormalization(absl::string_view lin
     char32_t code_point;
     const size_t bytes = std::max<int64_t>(1, DecodeUtf8(line, static_cast<int64_t>(begin), &code_point));
     spans.clear();
-    segmenter_.Segment(Normalize(*normalizer_, line.substr(begin, bytes)), &scratch, &spans);
+    segmenter_.Segment((*normalizer_)(line.substr(begin, bytes)), &scratch, &spans);
     if (std::any_of(spans.begin(), spans.end(), [](const PieceSpan& span) { return span.piece < 0; })) {
       return static_cast<int64_t>(begin);
     }

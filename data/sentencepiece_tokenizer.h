@@ -20,9 +20,7 @@
 
 namespace weft {
 
-namespace library {
 class Normalizer;
-}
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
@@ -45,7 +43,7 @@ class SentencePieceTokenizer : public Tokenizer {
   void AddSettings(SerializedTokenizer* serialized) const override;
 
  private:
-  SentencePieceTokenizer(const SerializedTokenizer& serialized, std::unique_ptr<library::Normalizer> normalizer);
+  SentencePieceTokenizer(const SerializedTokenizer& serialized, std::unique_ptr<Normalizer> normalizer);
   // Appends the ids of `line` (without newline, normalised) or returns the byte offset of an unknown character. `cut(word,
   // spans)` appends the pieces of a word.
   template <class Cut>
@@ -61,8 +59,8 @@ class SentencePieceTokenizer : public Tokenizer {
   const std::vector<std::string> pieces_;
   const std::vector<float> scores_;
   const PieceSegmenter segmenter_;
-  const std::unique_ptr<library::Normalizer> normalizer_;  // null: none
-  int32_t newline_;                                        // its id, -1: unknown
+  const std::unique_ptr<Normalizer> normalizer_;  // null: none
+  int32_t newline_;                               // its id, -1: unknown
 };
 
 }  // namespace weft
