@@ -42,7 +42,10 @@ absl::StatusOr<int64_t> ValidationStart(int64_t tokens, double fraction, absl::s
         absl::StrCat("data.valid_fraction: found ", fraction, ", allowed from 0 up to, but without, 1"));
   }
   if (fraction == 0.0) return tokens;
-  const int64_t start = static_cast<int64_t>(std::floor(static_cast<double>(tokens) * (1.0 - fraction)));
+  // 1 - fraction is off by up to 2^-53 (half a last place of each of its two roundings), so a product that should be whole may
+  // be below by that part of N. A fraction of few digits is nowhere else so close below a whole number.
+  const double part = 1.0 - fraction + std::ldexp(1.0, -52);
+  const int64_t start = static_cast<int64_t>(std::floor(static_cast<double>(tokens) * part));
   if (tokens - start >= 2) return start;
   return absl::FailedPreconditionError(
       absl::StrCat(name, ": valid_fraction ", fraction, " of ", tokens, " tokens leaves ", tokens - start,

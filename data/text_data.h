@@ -21,7 +21,8 @@ namespace weft {
 absl::Status EncodeText(const Tokenizer& tokenizer, TextPieces text, absl::string_view name,
                         absl::FunctionRef<absl::Status(absl::Span<const int32_t>)> take);
 
-// Index of the first validation token of N: floor(N (1 - fraction)), N itself for fraction 0. InvalidArgument for a fraction
+// Index of the first validation token of N: floor(N (1 - fraction)), N itself for fraction 0. `fraction` counts as the decimal
+// number it is written as: 0.9 of 10 tokens leave 1, though the double next to 0.9 is above it. InvalidArgument for a fraction
 // outside [0, 1), FailedPrecondition for one that gives validation fewer than 2 tokens.
 absl::StatusOr<int64_t> ValidationStart(int64_t tokens, double fraction, absl::string_view name);
 

@@ -1,5 +1,6 @@
 #include "data/text_data.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -88,6 +89,25 @@ TEST(TextDataTest, FractionTakesTheLastPart) {
   EXPECT_EQ(*ValidationStart(1115394, 0.1, "f"), 1003854);  // the split that nanoGPT makes of tiny Shakespeare
   EXPECT_EQ(*ValidationStart(100, 0.0, "f"), 100);
   EXPECT_EQ(*ValidationStart(100, 0.02, "f"), 98);
+  EXPECT_EQ(*ValidationStart(10, 0.9, "f"), 1);
+  EXPECT_EQ(*ValidationStart(100, 0.9, "f"), 10);
+  EXPECT_EQ(*ValidationStart(10, 0.8, "f"), 2);
+}
+
+TEST(TextDataTest, FractionsCountAsTheDecimalNumbersTheyAreWrittenAs) {
+  for (int64_t percent = 1; percent < 100; ++percent) {
+    for (int64_t tokens = 200; tokens < 1200; ++tokens) {
+      const double fraction = static_cast<double>(percent) / 100;
+      EXPECT_EQ(*ValidationStart(tokens, fraction, "f"), tokens * (100 - percent) / 100) << tokens << " " << fraction;
+    }
+  }
+  // For the usual ones that is what plain doubles give, so that the splits of earlier versions hold.
+  for (const double fraction : {0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5}) {
+    for (int64_t tokens = 200; tokens <= 1000000; tokens += 1 + tokens / 5000) {
+      const auto plain = static_cast<int64_t>(std::floor(static_cast<double>(tokens) * (1.0 - fraction)));
+      ASSERT_EQ(*ValidationStart(tokens, fraction, "f"), plain) << tokens << " " << fraction;
+    }
+  }
 }
 
 TEST(TextDataTest, FractionsThatLeaveNothingAreRefused) {
