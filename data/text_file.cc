@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "autograd/base/status.h"
+#include "data/file.h"
 #include "data/utf8.h"
 
 namespace weft {
@@ -21,13 +21,6 @@ namespace {
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-
-absl::Status FileError(const std::string& path, int error) {
-  const std::string message = absl::StrCat(FullPath(path), ": cannot read: ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
-}
 
 // Lines before byte `offset`, plus one, by the newline rule of this file.
 int64_t LineOf(absl::string_view text, int64_t offset) {
@@ -59,7 +52,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path) {
     return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is a folder, expected a file"));
   }
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (file == nullptr) return FileError(path, errno);
+  if (file == nullptr) return FileError(FullPath(path), "cannot read", errno);
   std::string bytes;
   size_t length = 0;
   constexpr size_t kBlock = size_t{1} << 20;
@@ -69,7 +62,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path) {
     length += count;
     if (count < kBlock) break;
   }
-  if (std::ferror(file.get())) return FileError(path, errno);
+  if (std::ferror(file.get())) return FileError(FullPath(path), "cannot read", errno);
   bytes.resize(length);
   return bytes;
 }

@@ -16,8 +16,7 @@ namespace weft {
 
 // The text of a file after CleanText. Errors of ReadBytes, and DataLoss (invalid UTF-8).
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
-// The bytes of a file as they are. Errors name the full path: NotFound (missing), PermissionDenied, FailedPrecondition (a
-// folder), Unavailable (read error).
+// The bytes of a file, or of a pipe, as they are. Errors are those of FileError (data/file.h) and name the full path.
 absl::StatusOr<std::string> ReadBytes(const std::string& path);
 
 // Checks and normalises raw bytes; `name` stands for them in errors. DataLoss as from ValidateUtf8, with a hint for UTF-16.

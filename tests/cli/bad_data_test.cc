@@ -24,7 +24,7 @@ TEST_F(BadDataTest, TextThatIsMissingEmptyOrShorterThanAWindow) {
   }
   std::filesystem::remove(Path("data.txt"));
   std::filesystem::create_directory(Path("data.txt"));
-  ExpectRefused("data.txt: is a folder");
+  ExpectRefused("data.txt: is a folder, expected a file\n");  // as docs/data.md has it
 }
 
 TEST_F(BadDataTest, OneWindowIsEnough) {

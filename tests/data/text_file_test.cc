@@ -1,7 +1,9 @@
 #include "data/text_file.h"
 
+#include <cerrno>
 #include <string>
 
+#include "data/file.h"
 #include "data/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +29,15 @@ TEST(TextFileTest, ByteOrderMarkAndNewlinesDoNotReachTheText) {
 }
 
 TEST(TextFileTest, OnlyTheFirstByteOrderMarkGoes) { EXPECT_EQ(*CleanText("\xEF\xBB\xBF\xEF\xBB\xBFx", "f"), "\xEF\xBB\xBFx"); }
+
+TEST(TextFileTest, AFileThatCannotBeReadIsNamedByItsFullPath) {
+  const absl::Status folder = ReadBytes("/tmp").status();
+  EXPECT_EQ(folder.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(folder), "/tmp: is a folder, expected a file");
+  const absl::Status missing = ReadBytes("/tmp/../no/such/file").status();
+  EXPECT_EQ(missing, FileError("/no/such/file", "cannot read", ENOENT));
+  EXPECT_EQ(Message(missing), "/no/such/file: cannot read: No such file or directory");
+}
 
 TEST(TextFileTest, LinesEndAtNewlinesOnly) {
   EXPECT_THAT(Lines("a\nb\n"), ElementsAre("a", "b"));
