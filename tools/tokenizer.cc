@@ -90,13 +90,21 @@ absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
     return absl::InvalidArgumentError(absl::StrFormat("-o: %s exists; choose another name, or --overwrite it", flags.output));
   }
   std::vector<std::string> texts;
+  std::string names;
   for (const std::string& path : flags.texts) {
     WEFT_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
+    absl::StrAppend(&names, names.empty() ? "" : " and ", FullPath(path));
+    if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(FullPath(path), ": is empty"));
     texts.push_back(std::move(text));
   }
   std::string notes;
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                        BuildTokenizer(flags.options, std::vector<absl::string_view>(texts.begin(), texts.end()), &notes));
+  const std::vector<absl::string_view> views(texts.begin(), texts.end());
+  absl::StatusOr<std::unique_ptr<Tokenizer>> built = BuildTokenizer(flags.options, views, &notes);
+  // A size that cannot be is an error of the flags, any other one of the texts.
+  if (!built.ok() && !absl::IsInvalidArgument(built.status())) {
+    return absl::Status(built.status().code(), absl::StrCat(names, ": ", built.status().message()));
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, std::move(built));
   WEFT_RETURN_IF_ERROR(AtomicWrite(flags.output, TokenizerFileBytes(tokenizer->Serialize())));
   std::fputs(notes.c_str(), stderr);
   absl::PrintF("%s: %s, %d ids, hash %016x\n", flags.output, tokenizer->kind(), tokenizer->size(), tokenizer->Fingerprint());

@@ -107,5 +107,28 @@ TEST_F(TokenizerTest, UsageAndBadInputAreRefused) {
   EXPECT_THAT(Weft({"tokenizer", "encode", "nowhere.tok"}), Fails(1, "nowhere.tok: cannot read"));
 }
 
+TEST_F(TokenizerTest, TextsWithoutAnythingToLearnFromAreNamed) {
+  Write("empty.txt", "");
+  Write("mark.txt", "\xEF\xBB\xBF");
+  Write("blank.txt", " \t ");
+  const std::vector<Args> kinds = {
+      {"--kind", "char"}, {"--kind", "byte"}, {"--kind", "word"}, {"--kind", "bpe", "--vocab-size", "280"}};
+  for (const Args& kind : kinds) {
+    for (const char* empty : {"empty.txt", "mark.txt"}) {
+      EXPECT_THAT(Weft(Join({"tokenizer", "train", "-o", "e.tok", empty}, kind)),
+                  Fails(1, absl::StrCat("/", empty, ": is empty\n")));
+      EXPECT_THAT(Learn("e.tok", Join({empty}, kind)), Fails(1, absl::StrCat("/", empty, ": is empty\n")));
+    }
+  }
+  EXPECT_THAT(Weft({"tokenizer", "train", "-o", "e.tok", "--kind", "word", "blank.txt"}), Fails(1, "/blank.txt: "));
+  Write("lines.txt", "\n\n");
+  EXPECT_THAT(Weft({"tokenizer", "train", "-o", "e.tok", "--kind", "bpe", "--vocab-size", "280", "lines.txt", "lines.txt"}),
+              Fails(1, "/lines.txt: the training text has no symbols"));
+  EXPECT_FALSE(Exists("e.tok"));
+  EXPECT_THAT(Learn("e.tok", {"--kind", "bpe", "--vocab-size", "280", "--character-coverage", "0.979"}),
+              Fails(2, "found 0.979, allowed a number in [0.98, 1]"));
+  EXPECT_THAT(Learn("e.tok", {"--kind", "bpe", "--vocab-size", "280", "--character-coverage", "0.98"}), Succeeds());
+}
+
 }  // namespace
 }  // namespace weft
