@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "autograd/base/check.h"
 #include "autograd/base/status.h"
+#include "data/utf8.h"
 #include "train/tensorboard.h"
 
 namespace weft {
@@ -83,8 +84,7 @@ absl::StatusOr<std::optional<int64_t>> ReadPointer(const std::string& run, absl:
   if (absl::ConsumePrefix(&target, absl::StrCat(kCheckpoints, "/"))) {
     if (const int64_t step = StepOfName(target); step >= 0) return std::optional<int64_t>(step);
   }
-  return absl::DataLossError(
-      absl::StrCat(path, ": damaged: found \"", text->substr(0, 80), "\", expected the name of a checkpoint"));
+  return absl::DataLossError(absl::StrCat(path, ": damaged: found ", Quote(*text), ", expected the name of a checkpoint"));
 }
 
 // The step of `last`, else the newest checkpoint; nothing if there is none.
