@@ -16,6 +16,12 @@ std::string TableColumns::ToString() const {
   return absl::StrCat(named ? "named " : "", "columns ", absl::StrJoin(source, " "), " -> ", target);
 }
 
+void ReserveSeparators(const TableColumns& columns, bool shared, Tokenizer* source, Tokenizer* target) {
+  if (columns.source.size() == 1) return;
+  if (source != nullptr) source->ReserveSeparator();
+  if (target != nullptr && shared) target->ReserveSeparator();
+}
+
 absl::Status EncodeColumn(const Tokenizer& tokenizer, absl::string_view text, absl::string_view name, int64_t line,
                           absl::string_view side, std::vector<int32_t>* ids) {
   const int64_t offset = tokenizer.TryEncode(text, ids);

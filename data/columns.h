@@ -30,6 +30,10 @@ struct TableColumns {
   std::string ToString() const;
 };
 
+// Reserves <sep> where sources have several columns: in their tokenizer, and, if both sides share one vocabulary, in that of
+// the targets. A tokenizer is stored and named in a file without it. Either may be null. REQUIRES: both are new.
+void ReserveSeparators(const TableColumns& columns, bool shared, Tokenizer* source, Tokenizer* target);
+
 // The ids of a source that `texts` make together; "name:line: side: unknown ..." for a symbol without id, with the column's
 // place among several. Appends to `ids`. REQUIRES: one text, or a tokenizer that has <sep>.
 absl::Status EncodeSource(const Tokenizer& tokenizer, absl::Span<const absl::string_view> texts, absl::string_view name,

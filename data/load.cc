@@ -39,17 +39,19 @@ absl::StatusOr<TextSource> OpenNamed(const std::string& path, absl::string_view 
 absl::StatusOr<std::unique_ptr<Tokenizer>> BuildNamed(const Tokenizer* known, const TokenizerOptions& options, TextPieces texts,
                                                       absl::string_view name, std::string* report) {
   if (known != nullptr) {
+    // A copy as it would be stored: whether there is a <sep> depends on the columns of the new data.
+    WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> copy, Tokenizer::FromSerialized(known->Serialize()));
     if (!options.file.empty()) {
       const absl::StatusOr<std::unique_ptr<Tokenizer>> named = BuildTokenizer(options, {});
       // A file that is gone is not needed any more.
       if (!named.ok() && !absl::IsNotFound(named.status())) return named.status();
-      if (named.ok() && (*named)->Fingerprint() != known->Fingerprint()) {
+      if (named.ok() && (*named)->Fingerprint() != copy->Fingerprint()) {
         return absl::FailedPreconditionError(
             absl::StrCat(FullPath(options.file),
-                         ": is not the tokenizer that the checkpoint was trained with: ", DescribeMismatch(**named, *known)));
+                         ": is not the tokenizer that the checkpoint was trained with: ", DescribeMismatch(**named, *copy)));
       }
     }
-    return Tokenizer::FromSerialized(known->Serialize());
+    return copy;
   }
   absl::Status read_status;
   const auto read = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) { return read_status = texts(take); };

@@ -33,7 +33,7 @@ absl::Status FinishLabels(const DataOptions& options, const LabelSource& vocabul
   };
   WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
                         BuildNamed(options.known_source, tokenizer_options, pieces, train.name(), &data->report));
-  if (options.columns.source.size() > 1) data->source_tokenizer->ReserveSeparator();
+  ReserveSeparators(options.columns, /*shared=*/false, data->source_tokenizer.get(), nullptr);
   const Tokenizer& tokenizer = *data->source_tokenizer;
   const auto encode = [&](const LabelSource& split, absl::string_view side, EncodeOptions how,
                           ExampleSet* set) -> absl::Status {

@@ -64,14 +64,12 @@ absl::Status FinishPairs(const DataOptions& options, const PairSource& vocabular
   target_options.specials = true;
   const bool shared = options.shared_tokenizer;
   if (shared) source_options = target_options;
-  const bool separator = options.columns.source.size() > 1;
   WEFT_ASSIGN_OR_RETURN(data->target_tokenizer,
                         BuildFromPairs(options.known_target, target_options, vocabulary, shared, true, &data->report));
-  if (shared && separator) data->target_tokenizer->ReserveSeparator();
   const Tokenizer* known_source = shared ? data->target_tokenizer.get() : options.known_source;
   WEFT_ASSIGN_OR_RETURN(data->source_tokenizer,
                         BuildFromPairs(known_source, source_options, vocabulary, true, false, &data->report));
-  if (separator) data->source_tokenizer->ReserveSeparator();
+  ReserveSeparators(options.columns, shared, data->source_tokenizer.get(), data->target_tokenizer.get());
   const Tokenizer &source_tokenizer = *data->source_tokenizer, &target_tokenizer = *data->target_tokenizer;
   const auto encode = [&](const PairSource& split, absl::string_view side, EncodeOptions how, ExampleSet* set,
                           ExampleLines* lines) -> absl::Status {

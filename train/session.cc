@@ -23,13 +23,25 @@ absl::Status Build(Session* session) {
   return absl::OkStatus();
 }
 
-absl::Status RestoreTokenizer(const SerializedTokenizer& stored, std::unique_ptr<Tokenizer>* tokenizer) {
-  if (stored.kind.empty()) return absl::OkStatus();
-  WEFT_ASSIGN_OR_RETURN(*tokenizer, Tokenizer::FromSerialized(stored));
-  return absl::OkStatus();
+}  // namespace
+
+absl::StatusOr<SideTokenizers> RestoreTokenizers(const CheckpointMeta& meta, const DataConfig& data) {
+  SideTokenizers sides;
+  if (!meta.source_tokenizer.kind.empty()) {
+    WEFT_ASSIGN_OR_RETURN(sides.source, Tokenizer::FromSerialized(meta.source_tokenizer));
+  }
+  if (!meta.target_tokenizer.kind.empty()) {
+    WEFT_ASSIGN_OR_RETURN(sides.target, Tokenizer::FromSerialized(meta.target_tokenizer));
+  }
+  ReserveSeparators(data.columns, data.shared_tokenizer, sides.source.get(), sides.target.get());
+  return sides;
 }
 
-}  // namespace
+absl::StatusOr<Config> ConfigOf(const Checkpoint& checkpoint) {
+  const ConfigText text{
+      .text = checkpoint.meta().config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
+  return ParseConfig(text, {}, CheckModelTable);
+}
 
 std::vector<std::string> CheckModelTable(const Options& model, const Config& config, Options* resolved) {
   std::vector<std::string> errors;
@@ -75,16 +87,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
   const CheckpointMeta& meta = checkpoint.meta();
   auto session = std::make_unique<Session>();
   session->step = meta.step;
-  const ConfigText text{
-      .text = meta.config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
-  WEFT_ASSIGN_OR_RETURN(session->config, ParseConfig(text, {}, CheckModelTable));
-  WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.source_tokenizer, &session->source_tokenizer));
-  WEFT_RETURN_IF_ERROR(RestoreTokenizer(meta.target_tokenizer, &session->target_tokenizer));
-  if (session->config.data.columns.source.size() > 1) {
-    const bool shared = session->config.data.shared_tokenizer;
-    if (session->source_tokenizer != nullptr) session->source_tokenizer->ReserveSeparator();
-    if (session->target_tokenizer != nullptr && shared) session->target_tokenizer->ReserveSeparator();
-  }
+  WEFT_ASSIGN_OR_RETURN(session->config, ConfigOf(checkpoint));
+  WEFT_ASSIGN_OR_RETURN(SideTokenizers sides, RestoreTokenizers(meta, session->config.data));
+  session->source_tokenizer = std::move(sides.source);
+  session->target_tokenizer = std::move(sides.target);
   session->class_names = meta.class_names;
   // A foreign file could lack a tokenizer that its kind of data needs.
   const DataKind kind = session->kind();
@@ -106,9 +112,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::FromCheckpoint(const Checkpoin
 }
 
 absl::Status Session::CheckTokenizers(const CheckpointMeta& meta, const std::string& path) const {
-  const auto check = [&](const SerializedTokenizer& stored, const Tokenizer* own, const char* side) -> absl::Status {
-    std::unique_ptr<Tokenizer> restored;
-    WEFT_RETURN_IF_ERROR(RestoreTokenizer(stored, &restored));
+  WEFT_ASSIGN_OR_RETURN(const SideTokenizers sides, RestoreTokenizers(meta, config.data));
+  const auto check = [&](const Tokenizer* restored, const Tokenizer* own, const char* side) -> absl::Status {
     if ((restored == nullptr) == (own == nullptr) && (own == nullptr || own->Fingerprint() == restored->Fingerprint())) {
       return absl::OkStatus();
     }
@@ -116,8 +121,8 @@ absl::Status Session::CheckTokenizers(const CheckpointMeta& meta, const std::str
         path, ": was trained with another ", side,
         " tokenizer: ", own == nullptr || restored == nullptr ? "one of the two has none" : DescribeMismatch(*own, *restored)));
   };
-  WEFT_RETURN_IF_ERROR(check(meta.source_tokenizer, source_tokenizer.get(), "source"));
-  return check(meta.target_tokenizer, target_tokenizer.get(), "target");
+  WEFT_RETURN_IF_ERROR(check(sides.source.get(), source_tokenizer.get(), "source"));
+  return check(sides.target.get(), target_tokenizer.get(), "target");
 }
 
 EvaluationOptions Session::evaluation_options() const {

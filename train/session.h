@@ -42,6 +42,16 @@ struct Session {
   EvaluationOptions evaluation_options() const;
 };
 
+// The tokenizers of a run, null where it has none.
+struct SideTokenizers {
+  std::unique_ptr<Tokenizer> source, target;
+};
+// Those that a checkpoint holds, as they were in training: with <sep> where `data`, of its config, has several source columns.
+// DataLoss for what is no tokenizer.
+absl::StatusOr<SideTokenizers> RestoreTokenizers(const CheckpointMeta& meta, const DataConfig& data);
+// The config that a checkpoint holds; keys that came later have their defaults, which is how it was trained.
+absl::StatusOr<Config> ConfigOf(const Checkpoint& checkpoint);
+
 // LoadConfig with [model] checked by TransformerConfig and against the data's kind.
 absl::StatusOr<Config> LoadTrainingConfig(const std::string& path, absl::Span<const std::string> overrides);
 // The ModelCheck that LoadTrainingConfig passes to LoadConfig.

@@ -99,10 +99,7 @@ class Run {
     if (!opened.ok()) return folder_->SuggestEarlier(opened.status(), step);
     const Checkpoint checkpoint = *std::move(opened);
     const CheckpointMeta& meta = checkpoint.meta();
-    // Read again, since a checkpoint of an older version lacks the keys that came later, whose defaults are how it was trained.
-    const ConfigText text{
-        .text = meta.config_toml, .name = absl::StrCat(checkpoint.path(), " (config)"), .needs_data_files = false};
-    WEFT_ASSIGN_OR_RETURN(const Config saved, ParseConfig(text, {}, CheckModelTable));
+    WEFT_ASSIGN_OR_RETURN(const Config saved, ConfigOf(checkpoint));
     WEFT_ASSIGN_OR_RETURN(const std::vector<std::string> changes,
                           CompareForResume(CanonicalConfig(saved), CanonicalConfig(config_)));
     for (const std::string& change : changes) Say(absl::StrCat("changed on resume: ", change));

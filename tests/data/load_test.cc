@@ -10,6 +10,7 @@
 #include "autograd/base/status.h"
 #include "data/tasks/task.h"
 #include "data/text_file.h"
+#include "data/tokenizer_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/data/temp_file.h"
@@ -387,6 +388,44 @@ TEST(LoadTest, SeveralColumnsReserveASeparator) {
     EXPECT_EQ(data->target_tokenizer->sep() >= 0, shared);
     EXPECT_EQ(data->source_tokenizer->size() == data->target_tokenizer->size(), shared);
     EXPECT_EQ(data->train.Source(0)[2], data->source_tokenizer->sep());
+  }
+}
+
+// A file and a checkpoint store a tokenizer without <sep>, which comes of the columns that a job reads.
+TEST(LoadTest, ATokenizerFromAFileOrARunFitsWhateverTheColumns) {
+  const TempFile train("t", "ab\tx\tb\nba\ty\ta\n");
+  const auto built = BuildTokenizer({.kind = "char"}, {"abxy"}), other = BuildTokenizer({.kind = "char"}, {"abxyz"});
+  ASSERT_TRUE(built.ok() && other.ok());
+  const TempFile file("f", TokenizerFileBytes((*built)->Serialize())), foreign("o", TokenizerFileBytes((*other)->Serialize()));
+  const TableColumns two{.source = {1, 3}, .target = 2, .named = true}, one{.source = {1}, .target = 2, .named = true};
+  for (const std::string kind : {"pairs", "labels"}) {
+    for (const bool shared : {false, true}) {
+      if (shared && kind == "labels") continue;
+      DataOptions options{.kind = kind,
+                          .train = train.path(),
+                          .columns = two,
+                          .source_tokenizer = {.kind = "char", .file = file.path()},
+                          .target_tokenizer = {.kind = "char", .file = file.path()},
+                          .shared_tokenizer = shared};
+      const auto origin = Load(options);
+      ASSERT_NE(origin, nullptr);
+      EXPECT_GE(origin->source_tokenizer->sep(), 0);
+      options.known_source = origin->source_tokenizer.get();
+      options.known_target = origin->target_tokenizer.get();
+      for (const TableColumns& columns : {two, one}) {
+        options.columns = columns;
+        const auto again = Load(options);
+        ASSERT_NE(again, nullptr);
+        EXPECT_EQ(again->source_tokenizer->sep() >= 0, columns.source.size() == 2);
+        EXPECT_EQ(again->source_tokenizer->Serialize().symbols, origin->source_tokenizer->Serialize().symbols);
+        if (shared) {
+          EXPECT_EQ(again->source_tokenizer->Fingerprint(), again->target_tokenizer->Fingerprint());
+        }
+      }
+      options.source_tokenizer.file = options.target_tokenizer.file = foreign.path();
+      EXPECT_THAT(std::string(LoadData(options).status().message()),
+                  HasSubstr("is not the tokenizer that the checkpoint was trained with: found the tokenizer char of "));
+    }
   }
 }
 
