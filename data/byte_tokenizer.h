@@ -17,11 +17,11 @@ class ByteTokenizer : public Tokenizer {
   static std::unique_ptr<Tokenizer> Make(bool specials) { return std::unique_ptr<Tokenizer>(new ByteTokenizer(specials)); }
 
   absl::string_view kind() const override { return "byte"; }
+  int64_t implied_symbols() const override { return symbol_count(); }
   int64_t TryEncode(absl::string_view text, std::vector<int32_t>* ids) const override;
   std::string Decode(absl::Span<const int32_t> ids) const override;
 
  protected:
-  int64_t implied_symbols() const override { return symbol_count(); }
   std::string Symbol(int32_t id) const override { return std::string(1, static_cast<char>(id)); }
 
  private:

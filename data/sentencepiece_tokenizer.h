@@ -32,6 +32,7 @@ class SentencePieceTokenizer : public Tokenizer {
   ~SentencePieceTokenizer() override;
 
   absl::string_view kind() const override { return bpe_ ? "bpe" : "unigram"; }
+  int64_t implied_symbols() const override { return bytes_; }
   int64_t TryEncode(absl::string_view text, std::vector<int32_t>* ids) const override;
   int64_t TrySample(absl::string_view text, const SubwordSampling& sampling, RandomKey key,
                     std::vector<int32_t>* ids) const override;
@@ -39,7 +40,6 @@ class SentencePieceTokenizer : public Tokenizer {
 
  protected:
   std::string Symbol(int32_t id) const override;
-  int64_t implied_symbols() const override { return bytes_; }
   void AddSettings(SerializedTokenizer* serialized) const override;
 
  private:

@@ -82,6 +82,8 @@ class Tokenizer {
   virtual absl::string_view kind() const = 0;
   // Size of the vocabulary, special tokens included: ids are 0..size()-1.
   int64_t size() const { return symbol_count_ + (specials_ ? 2 : 0) + (unknown_ ? 1 : 0) + (separator_ ? 1 : 0); }
+  // How many of the first symbols follow from the kind and its settings (bytes), so that they are not stored.
+  virtual int64_t implied_symbols() const { return 0; }
   // Ids of the special tokens, -1 where the tokenizer has none.
   int32_t bos() const { return specials_ ? static_cast<int32_t>(symbol_count_) : -1; }
   int32_t eos() const { return specials_ ? static_cast<int32_t>(symbol_count_ + 1) : -1; }
@@ -124,8 +126,6 @@ class Tokenizer {
       : symbol_count_(symbol_count), specials_(specials), unknown_(unknown) {}
   // The text of symbol `id`. REQUIRES: id in 0..symbol_count()-1.
   virtual std::string Symbol(int32_t id) const = 0;
-  // How many of the first symbols follow from the kind and its settings, so that they are not stored.
-  virtual int64_t implied_symbols() const { return 0; }
   // Fills in what Serialize shall say besides symbols and special tokens.
   virtual void AddSettings(SerializedTokenizer* /*serialized*/) const {}
   int64_t symbol_count() const { return symbol_count_; }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "autograd/base/status.h"
+#include "data/columns.h"
 #include "data/file.h"
 #include "data/text_file.h"
 #include "data/tokenizer_file.h"
@@ -16,6 +18,7 @@
 #include "tools/verbs.h"
 #include "train/checkpoint.h"
 #include "train/run_dir.h"
+#include "train/session.h"
 
 namespace weft {
 namespace {
@@ -34,26 +37,29 @@ absl::StatusOr<std::string> ReadStdin() {
   return CleanText(std::move(bytes), "stdin");
 }
 
-// The tokenizer of one side of a checkpoint.
-absl::StatusOr<std::unique_ptr<Tokenizer>> FromRun(const std::string& run, const std::string& side) {
+// A tokenizer, and how many columns with tabs between a line that it encodes has.
+struct Loaded {
+  std::unique_ptr<Tokenizer> tokenizer;
+  int64_t columns = 1;
+};
+
+// That of one side of a checkpoint: without `side` that of its sources, or of its text.
+absl::StatusOr<Loaded> FromRun(const std::string& run, const std::string& side) {
   WEFT_ASSIGN_OR_RETURN(const std::string path, ResolveCheckpoint(run));
   WEFT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  const SerializedTokenizer& source = checkpoint.meta().source_tokenizer;
-  const SerializedTokenizer& target = checkpoint.meta().target_tokenizer;
-  const SerializedTokenizer& chosen = side == "source" || (side.empty() && target.kind.empty()) ? source : target;
-  if (chosen.kind.empty()) return absl::InvalidArgumentError(absl::StrCat("--side: ", path, " has no ", side, " tokenizer"));
-  WEFT_ASSIGN_OR_RETURN(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::FromSerialized(chosen));
-  if (side.empty() && !source.kind.empty() && !target.kind.empty()) {
-    WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> other, Tokenizer::FromSerialized(source));
-    if (other->Fingerprint() != tokenizer->Fingerprint()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--side: missing; ", path, " has two tokenizers, allowed source or target"));
-    }
+  WEFT_ASSIGN_OR_RETURN(const Config config, ConfigOf(checkpoint));
+  WEFT_ASSIGN_OR_RETURN(SideTokenizers sides, RestoreTokenizers(checkpoint.meta(), config.data));
+  if (side.empty() && sides.source != nullptr && sides.target != nullptr &&
+      sides.source->Fingerprint() != sides.target->Fingerprint()) {
+    return absl::InvalidArgumentError(absl::StrCat("--side: missing; ", path, " has two tokenizers, allowed source or target"));
   }
-  return tokenizer;
+  const bool of_source = side.empty() ? sides.source != nullptr : side == "source";
+  std::unique_ptr<Tokenizer>& chosen = of_source ? sides.source : sides.target;
+  if (chosen == nullptr) return absl::InvalidArgumentError(absl::StrCat("--side: ", path, " has no ", side, " tokenizer"));
+  return Loaded{std::move(chosen), of_source ? static_cast<int64_t>(config.data.columns.source.size()) : 1};
 }
 
-absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFlags& flags) {
+absl::StatusOr<Loaded> Load(const TokenizerFlags& flags) {
   std::error_code error;
   if (!std::filesystem::is_directory(flags.input, error)) {
     WEFT_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(flags.input));
@@ -61,7 +67,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const TokenizerFlags& flags) {
     if (IsTokenizerFile(bytes) || bytes.substr(0, 5) != "\x89WEFT") {
       WEFT_ASSIGN_OR_RETURN(const SerializedTokenizer stored, ParseTokenizerFile(bytes, FullPath(flags.input)));
       if (!flags.side.empty()) return absl::InvalidArgumentError("--side: is for runs; a tokenizer file has one tokenizer");
-      return Tokenizer::FromSerialized(stored);
+      Loaded loaded;
+      WEFT_ASSIGN_OR_RETURN(loaded.tokenizer, Tokenizer::FromSerialized(stored));
+      return loaded;
     }
   }
   return FromRun(flags.input, flags.side);
@@ -74,9 +82,7 @@ std::string Printable(absl::string_view text) {
 }
 
 void PrintRow(const Tokenizer& tokenizer, const SerializedTokenizer& stored, int32_t id) {
-  const int64_t implied =
-      tokenizer.size() - static_cast<int64_t>(stored.symbols.size() + (stored.specials ? 2 : 0) + (stored.unknown ? 1 : 0));
-  const int64_t place = id - implied;
+  const int64_t place = id - tokenizer.implied_symbols();
   const bool scored = place >= 0 && place < static_cast<int64_t>(stored.scores.size());
   absl::PrintF("%d\t%s%s\n", id, Printable(tokenizer.TokenText(id)),
                scored ? absl::StrFormat("\t%.9g", stored.scores[place]) : "");
@@ -112,21 +118,17 @@ absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
 }
 
 absl::Status RunTokenizerEncode(const TokenizerFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
+  WEFT_ASSIGN_OR_RETURN(const Loaded loaded, Load(flags));
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
   int64_t number = 0;
-  std::vector<int32_t> ids;
   for (const absl::string_view line : Lines(text)) {
     ++number;
-    ids.clear();
-    const int64_t unknown = tokenizer->TryEncode(line, &ids);
-    if (unknown >= 0) {
-      const absl::Status status = tokenizer->UnknownSymbol(line, unknown);
-      return absl::Status(status.code(), absl::StrCat("stdin:", number, ": ", status.message()));
-    }
+    const absl::StatusOr<std::vector<int32_t>> ids = EncodePrompt(*loaded.tokenizer, line, loaded.columns);
+    if (!ids.ok()) return absl::Status(ids.status().code(), absl::StrCat("stdin:", number, ": ", ids.status().message()));
     std::string out;
-    for (const int32_t id : ids) {
-      absl::StrAppend(&out, out.empty() ? "" : " ", flags.pieces ? Printable(tokenizer->TokenText(id)) : absl::StrCat(id));
+    for (const int32_t id : *ids) {
+      absl::StrAppend(&out, out.empty() ? "" : " ",
+                      flags.pieces ? Printable(loaded.tokenizer->TokenText(id)) : absl::StrCat(id));
     }
     absl::PrintF("%s\n", out);
   }
@@ -134,7 +136,8 @@ absl::Status RunTokenizerEncode(const TokenizerFlags& flags) {
 }
 
 absl::Status RunTokenizerDecode(const TokenizerFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
+  WEFT_ASSIGN_OR_RETURN(const Loaded loaded, Load(flags));
+  const Tokenizer* tokenizer = loaded.tokenizer.get();
   WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
   int64_t number = 0;
   for (const absl::string_view line : Lines(text)) {
@@ -156,26 +159,27 @@ absl::Status RunTokenizerDecode(const TokenizerFlags& flags) {
 }
 
 absl::Status RunTokenizerInspect(const TokenizerFlags& flags) {
-  WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, Load(flags));
-  const SerializedTokenizer stored = tokenizer->Serialize();
-  const int32_t size = static_cast<int32_t>(tokenizer->size());
+  WEFT_ASSIGN_OR_RETURN(const Loaded loaded, Load(flags));
+  const Tokenizer& tokenizer = *loaded.tokenizer;
+  const SerializedTokenizer stored = tokenizer.Serialize();
+  const int32_t size = static_cast<int32_t>(tokenizer.size());
   if (flags.all) {
-    for (int32_t id = 0; id < size; ++id) PrintRow(*tokenizer, stored, id);
+    for (int32_t id = 0; id < size; ++id) PrintRow(tokenizer, stored, id);
     return absl::OkStatus();
   }
   const auto special = [](const char* name, int32_t id) { return id < 0 ? "" : absl::StrCat(" ", name, " ", id); };
-  const std::string specials =
-      special("<bos>", tokenizer->bos()) + special("<eos>", tokenizer->eos()) + special("<unk>", tokenizer->unk());
-  absl::PrintF("kind      %s\nids       %d\nhash      %016x\nspecials %s\n", tokenizer->kind(), size, tokenizer->Fingerprint(),
+  const std::string specials = special("<bos>", tokenizer.bos()) + special("<eos>", tokenizer.eos()) +
+                               special("<unk>", tokenizer.unk()) + special("<sep>", tokenizer.sep());
+  absl::PrintF("kind      %s\nids       %d\nhash      %016x\nspecials %s\n", tokenizer.kind(), size, tokenizer.Fingerprint(),
                specials.empty() ? " none" : specials);
   if (!stored.joiner.empty()) absl::PrintF("joiner    %s\n", Printable(stored.joiner));
   if (!stored.scores.empty()) {
     absl::PrintF("bytes     %s\nnormalization %s\n", stored.byte_fallback ? "ids 0 to 255" : "none", stored.normalization);
   }
-  const int32_t first =
-      size - static_cast<int32_t>(stored.symbols.size()) - (stored.specials ? 2 : 0) - (stored.unknown ? 1 : 0);
+  // Behind the bytes, which every such tokenizer has, unless it has nothing else.
+  const int32_t first = stored.symbols.empty() ? 0 : static_cast<int32_t>(tokenizer.implied_symbols());
   absl::PrintF("first pieces (--all for every one):\n");
-  for (int32_t id = first < size ? first : 0; id < std::min(size, first + kFirstPieces); ++id) PrintRow(*tokenizer, stored, id);
+  for (int32_t id = first; id < std::min(size, first + kFirstPieces); ++id) PrintRow(tokenizer, stored, id);
   return absl::OkStatus();
 }
 

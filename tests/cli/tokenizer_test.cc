@@ -88,6 +88,84 @@ TEST_F(TokenizerTest, ARunWithTwoTokenizersNeedsASide) {
   EXPECT_THAT(Weft({"tokenizer", "encode", "run", "--side", "target"}, {.input = "cat\n"}), Succeeds());
 }
 
+// The hash that `inspect` prints.
+std::string HashIn(const Outcome& inspected) { return inspected.out.substr(inspected.out.find("hash      ") + 10, 16); }
+
+TEST_F(TokenizerTest, ARunWithSeveralColumnsHasItsSeparatorInEveryVerb) {
+  Write("pairs.tsv", "a\tb\tc\nb\ta\tc\nc\tb\ta\n");
+  Write("job.toml", std::string(kPairs));
+  const std::vector<std::pair<std::string, bool>> tokenizers = {{"char", false}, {"word", true}};
+  for (const auto& [kind, shared] : tokenizers) {
+    const std::string run = absl::StrCat(kind, shared);
+    const Args how = {"--set", "data.columns={ source = [1, 2], target = 3 }", "--set",
+                      absl::StrCat("data.tokenizer={ kind = \"", kind, "\", shared = ", shared ? "true" : "false", " }")};
+    ASSERT_THAT(Train(run, how), Succeeds());
+    const Outcome inspected = Weft({"tokenizer", "inspect", run, "--side", "source"});
+    EXPECT_THAT(inspected.out, HasSubstr(shared ? "ids       6\n" : "ids       4\n"));
+    EXPECT_THAT(inspected.out, HasSubstr(shared ? "specials  <bos> 3 <eos> 4 <sep> 5\n" : "specials  <sep> 3\n"));
+    EXPECT_THAT(inspected.out, HasSubstr("\n0\t"));
+    for (const std::string side : {"source", "target"}) {
+      const std::string hash = HashIn(Weft({"tokenizer", "inspect", run, "--side", side}));
+      EXPECT_THAT(Read(run + "/log.txt"),
+                  testing::ContainsRegex(absl::StrCat(side, " tokenizer: ", kind, "[^\n]*, hash ", hash)));
+    }
+    const auto encode = [&](const std::string& side, const std::string& text) {
+      return Weft({"tokenizer", "encode", run, "--side", side, "--pieces"}, {.input = text});
+    };
+    EXPECT_EQ(encode("source", "a\tb\n\n  \n\tc\n").out, "a <sep> b\n\n\n<sep> c\n");
+    EXPECT_EQ(encode("target", "a\n").out, "a\n");
+    EXPECT_THAT(encode("source", "a\tb\nc\n"), Fails(1, "stdin:2: found 1 column(s), expected 2"));
+    EXPECT_THAT(encode("source", "a\tz\n"), Fails(1, "stdin:1: column 2: unknown "));
+    if (shared) {  // one tokenizer, which reads sources unless it is told
+      EXPECT_EQ(Weft({"tokenizer", "encode", run}, {.input = "a\tb\n"}).out, "0 5 1\n");
+    }
+    EXPECT_THAT(
+        Weft(Join({"train", "job.toml", "--quiet", "--resume", "--set", "run.dir=" + run, "--set", "train.steps=6"}, how)),
+        Succeeds());
+    EXPECT_THAT(Weft({"eval", run, "--data", "pairs.tsv"}), Succeeds());
+  }
+}
+
+TEST_F(TokenizerTest, AFileServesBothSidesOfSeveralColumnsAndTheRunsThatFollow) {
+  ASSERT_THAT(Learn("b.tok", {"--kind", "bpe", "--vocab-size", "280"}), Succeeds());
+  Write("pairs.tsv", "the\tcat\tcat the\na\trat\trat a\nhat\tmat\tmat hat\n");
+  Write("job.toml", std::string(kPairs));
+  const Args how = {"--set", "data.columns={ source = [1, 2], target = 3 }", "--set",
+                    "data.tokenizer={ kind = \"bpe\", file = \"b.tok\", shared = true }"};
+  ASSERT_THAT(Train("run", how), Succeeds());
+  EXPECT_THAT(Train("next", Join(how, {"--set", "train.init_from=run"})), Succeeds());
+  EXPECT_THAT(Weft(Join({"train", "job.toml", "--quiet", "--resume", "--set", "run.dir=run", "--set", "train.steps=6"}, how)),
+              Succeeds());
+  // The same rows with the same scores, and the special tokens behind them.
+  const std::string file = Weft({"tokenizer", "inspect", "b.tok", "--all"}).out;
+  EXPECT_EQ(Weft({"tokenizer", "inspect", "run", "--all"}).out, file + "280\t<bos>\n281\t<eos>\n282\t<sep>\n");
+  const std::string shown = Weft({"tokenizer", "inspect", "b.tok"}).out;
+  EXPECT_THAT(Weft({"tokenizer", "inspect", "run"}).out, HasSubstr(shown.substr(shown.find("first pieces"))));
+}
+
+// <bos> and <eos> are no part of a file; the side of a run that has them has another hash.
+TEST_F(TokenizerTest, TheHashOfAFileIsThatOfASideWithoutSpecialTokens) {
+  ASSERT_THAT(Learn("b.tok", {"--kind", "bpe", "--vocab-size", "280"}), Succeeds());
+  const std::string hash = HashIn(Weft({"tokenizer", "inspect", "b.tok"}));
+  Write("pairs.tsv", "the cat\tcat the\na rat\trat a\nhat mat\tmat hat\n");
+  Write("job.toml", std::string(kPairs));
+  ASSERT_THAT(Train("run", {"--set", "data.tokenizer={ kind = \"bpe\", file = \"b.tok\" }"}), Succeeds());
+  EXPECT_EQ(HashIn(Weft({"tokenizer", "inspect", "run", "--side", "source"})), hash);
+  EXPECT_NE(HashIn(Weft({"tokenizer", "inspect", "run", "--side", "target"})), hash);
+}
+
+TEST_F(TokenizerTest, AnIdOfANewlineBreaksTheLineThatIsDecoded) {
+  ASSERT_THAT(Learn("byte.tok", {"--kind", "byte"}), Succeeds());
+  EXPECT_EQ(Weft({"tokenizer", "decode", "byte.tok"}, {.input = "97 10 98\n\n99\n"}).out, "a\nb\n\nc\n");
+}
+
+TEST_F(TokenizerTest, InspectShowsBytesWhereThereIsNothingElse) {
+  Write("pairs.tsv", "the cat\tcat the\n");
+  Write("job.toml", std::string(kPairs));
+  ASSERT_THAT(Train("run", {"--set", "data.tokenizer={ kind = \"byte\", shared = true }"}), Succeeds());
+  EXPECT_THAT(Weft({"tokenizer", "inspect", "run"}).out, HasSubstr("(--all for every one):\n0\t\\x00\n1\t"));
+}
+
 TEST_F(TokenizerTest, UsageAndBadInputAreRefused) {
   EXPECT_THAT(Weft({"tokenizer"}), Fails(2, "subcommand"));
   EXPECT_THAT(Learn("b.tok", {"--kind", "bpe"}), Fails(2, "vocab_size is missing"));
