@@ -16,6 +16,13 @@ std::string TableColumns::ToString() const {
   return absl::StrCat(named ? "named " : "", "columns ", absl::StrJoin(source, " "), " -> ", target);
 }
 
+bool IsBlank(absl::string_view text) { return text.find_first_not_of(' ') == absl::string_view::npos; }
+
+LineKind KindOfSides(absl::string_view source, absl::Span<const absl::string_view> more_sources, absl::string_view target) {
+  const bool no_source = IsBlank(source) && std::all_of(more_sources.begin(), more_sources.end(), IsBlank);
+  return no_source || IsBlank(target) ? LineKind::kHalf : LineKind::kFull;
+}
+
 void ReserveSeparators(const TableColumns& columns, bool shared, Tokenizer* source, Tokenizer* target) {
   if (columns.source.size() == 1) return;
   if (source != nullptr) source->ReserveSeparator();
@@ -47,12 +54,13 @@ absl::Status EncodeSource(const Tokenizer& tokenizer, absl::Span<const absl::str
 absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, absl::string_view text, int64_t columns) {
   if (columns == 1) return tokenizer.Encode(text);
   std::vector<int32_t> ids;
-  if (text.empty()) return ids;
+  if (IsBlank(text)) return ids;
   const std::vector<absl::string_view> texts = absl::StrSplit(text, '\t');
   if (static_cast<int64_t>(texts.size()) != columns) {
     return absl::FailedPreconditionError(absl::StrCat("found ", texts.size(), " column(s), expected ", columns,
                                                       " with tabs between, as many as data.columns.source names"));
   }
+  if (std::all_of(texts.begin(), texts.end(), IsBlank)) return ids;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i > 0) ids.push_back(tokenizer.sep());
     const absl::StatusOr<std::vector<int32_t>> part = tokenizer.Encode(texts[i]);
@@ -62,7 +70,5 @@ absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, ab
   if (ids.size() == texts.size() - 1) ids.clear();
   return ids;
 }
-
-bool IsBlank(absl::string_view text) { return text.find_first_not_of(' ') == absl::string_view::npos; }
 
 }  // namespace weft

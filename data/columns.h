@@ -1,5 +1,6 @@
-// Which columns of a tab-separated file are the source and the target of a line, and how several columns become one source:
-// their ids one after the other with the id <sep> between them, which never arises from text. Pure functions, thread-safe.
+// Which columns of a tab-separated file are the source and the target of a line, which lines are examples, and how several
+// columns become one source: their ids one after the other with the id <sep> between them, which never arises from text. Pure
+// functions, thread-safe.
 #ifndef WEFT_DATA_COLUMNS_H_
 #define WEFT_DATA_COLUMNS_H_
 
@@ -30,6 +31,20 @@ struct TableColumns {
   std::string ToString() const;
 };
 
+// What a line has to see. Of pairs in one file and in several, and of labelled texts: only kFull lines are examples, give
+// symbols to a vocabulary or can have unknown ones; the others are skipped and counted.
+enum class LineKind {
+  kBlank,  // nothing: an empty line
+  kHalf,   // nothing on one side: an empty side
+  kFull,
+};
+
+// Whether nothing of `text` is visible: no character, or spaces only.
+bool IsBlank(absl::string_view text);
+// The kind of a line that has something: whether that is on both sides. A source of several columns is blank if all of them
+// are.
+LineKind KindOfSides(absl::string_view source, absl::Span<const absl::string_view> more_sources, absl::string_view target);
+
 // Reserves <sep> where sources have several columns: in their tokenizer, and, if both sides share one vocabulary, in that of
 // the targets. A tokenizer is stored and named in a file without it. Either may be null. REQUIRES: both are new.
 void ReserveSeparators(const TableColumns& columns, bool shared, Tokenizer* source, Tokenizer* target);
@@ -39,16 +54,13 @@ void ReserveSeparators(const TableColumns& columns, bool shared, Tokenizer* sour
 absl::Status EncodeSource(const Tokenizer& tokenizer, absl::Span<const absl::string_view> texts, absl::string_view name,
                           int64_t line, absl::string_view side, std::vector<int32_t>* ids);
 
-// The ids of a line that somebody typed: the source, or `columns` of them with tabs between. Empty for a text without tokens.
-// FailedPrecondition for another number of columns, or an unknown symbol.
+// The ids of a line that somebody typed: the source, or `columns` of them with tabs between. Empty for a text without tokens,
+// and for several columns that are blank, as in data. FailedPrecondition for another number of columns, or an unknown symbol.
 absl::StatusOr<std::vector<int32_t>> EncodePrompt(const Tokenizer& tokenizer, absl::string_view text, int64_t columns);
 
 // The ids of one column: "name:line: side: unknown ..." for a symbol without id. Appends to `ids`.
 absl::Status EncodeColumn(const Tokenizer& tokenizer, absl::string_view text, absl::string_view name, int64_t line,
                           absl::string_view side, std::vector<int32_t>* ids);
-
-// Whether nothing of `text` is visible: no character, or spaces only.
-bool IsBlank(absl::string_view text);
 
 }  // namespace weft
 

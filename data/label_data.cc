@@ -44,12 +44,12 @@ absl::Status LabelSource::ForEach(absl::FunctionRef<absl::Status(const LabelLine
     ++label.line;
     label.text = label.label = {};
     label.more_texts.clear();
-    label.blank = IsBlank(line);
-    if (!label.blank) {
+    label.kind = LineKind::kBlank;
+    if (!IsBlank(line)) {
       found = absl::StrSplit(line, '\t');
       const auto count = static_cast<int64_t>(found.size());
       const bool fits = columns_.named ? count >= columns_.needed() : count == 2;
-      if (!fits || found[columns_.target - 1].empty()) {
+      if (!fits || IsBlank(found[columns_.target - 1])) {
         return absl::FailedPreconditionError(absl::StrCat(
             name(), ":", label.line, ": found ", count, fits ? " columns with an empty class" : " column(s)", ", expected ",
             columns_.named ? absl::StrCat(columns_.needed(), " by data.columns") : std::string("text TAB class"), ": ",
@@ -58,6 +58,7 @@ absl::Status LabelSource::ForEach(absl::FunctionRef<absl::Status(const LabelLine
       label.text = found[columns_.source[0] - 1];
       label.label = found[columns_.target - 1];
       for (size_t i = 1; i < columns_.source.size(); ++i) label.more_texts.push_back(found[columns_.source[i] - 1]);
+      label.kind = KindOfSides(label.text, label.more_texts, label.label);
     }
     WEFT_RETURN_IF_ERROR(take(label));
   }
@@ -66,7 +67,7 @@ absl::Status LabelSource::ForEach(absl::FunctionRef<absl::Status(const LabelLine
 absl::StatusOr<std::vector<std::string>> CollectClasses(const LabelSource& labels) {
   absl::flat_hash_set<std::string> all;
   WEFT_RETURN_IF_ERROR(labels.ForEach([&](const LabelLine& line) {
-    if (!line.blank) all.emplace(line.label);
+    if (line.kind == LineKind::kFull) all.emplace(line.label);
     return absl::OkStatus();
   }));
   std::vector<std::string> names(all.begin(), all.end());
@@ -86,10 +87,10 @@ absl::StatusOr<EncodedLines> EncodeLabels(const LabelSource& labels, const Token
   LineCounter counter({}, tokenizer.unk(), -1);
   std::vector<absl::string_view> texts;
   const auto encode = [&](const LabelLine& line, LineIds* ids) -> absl::Status {
-    ids->blank = line.blank;
+    ids->blank = line.kind == LineKind::kBlank;
     ids->source.clear();
     ids->target.clear();
-    if (line.blank) return absl::OkStatus();
+    if (line.kind != LineKind::kFull) return absl::OkStatus();
     const auto found = class_ids.find(line.label);
     if (found == class_ids.end()) {
       const absl::Span<const std::string> shown = class_names.subspan(0, 20);

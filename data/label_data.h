@@ -1,7 +1,7 @@
 // Labelled lines: "text TAB class" each. The classes are those of the training file, sorted by text; another one in validation
-// is an error that names the line and the allowed ones. Empty lines and lines whose text gives no tokens are skipped and
-// counted as in data/pair_data.h; a line without a tab, with several, or without a class is an error that names it. Lines come
-// one by one from a file that may be larger than memory; const methods are thread-safe.
+// is an error that names the line and the allowed ones. Empty lines and lines whose text is blank or gives no tokens are
+// skipped and counted as in data/pair_data.h, also their classes; a line without a tab, with several, or without a class is an
+// error that names it. Lines come one by one from a file that may be larger than memory; const methods are thread-safe.
 #ifndef WEFT_DATA_LABEL_DATA_H_
 #define WEFT_DATA_LABEL_DATA_H_
 
@@ -21,9 +21,9 @@
 namespace weft {
 
 struct LabelLine {
-  bool blank = false;
+  LineKind kind = LineKind::kFull;
   int64_t line = 0;  // from 1
-  // Unless blank.
+  // Unless kBlank. The label is never blank.
   absl::string_view text;
   absl::string_view label;
   std::vector<absl::string_view> more_texts = {};  // further source columns

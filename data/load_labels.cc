@@ -25,7 +25,7 @@ absl::Status FinishLabels(const DataOptions& options, const LabelSource& vocabul
   tokenizer_options.specials = false;
   const auto pieces = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) {
     return vocabulary.ForEach([&](const LabelLine& line) -> absl::Status {
-      if (line.blank) return absl::OkStatus();
+      if (line.kind != LineKind::kFull) return absl::OkStatus();
       WEFT_RETURN_IF_ERROR(take(line.text));
       for (absl::string_view text : line.more_texts) WEFT_RETURN_IF_ERROR(take(text));
       return absl::OkStatus();

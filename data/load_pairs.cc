@@ -23,7 +23,7 @@ absl::StatusOr<PairSource> OpenPairs(const std::string& path, absl::Span<const s
 absl::Status NoPairs(const PairSource& pairs) {
   LineCounter counter({}, -1, -1);
   WEFT_RETURN_IF_ERROR(pairs.ForEach([&](const PairLine& pair) {
-    counter.Keep({.blank = pair.kind == PairLine::kBlank});
+    counter.Keep({.blank = pair.kind == LineKind::kBlank});
     return absl::OkStatus();
   }));
   return absl::FailedPreconditionError(absl::StrCat(pairs.name(), ": has no pairs (", counter.report().ToString(), ")"));
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> BuildFromPairs(const Tokenizer* known
   int64_t count = 0;
   const auto pieces = [&](absl::FunctionRef<absl::Status(absl::string_view)> take) {
     return pairs.ForEach([&](const PairLine& pair) -> absl::Status {
-      if (pair.kind != PairLine::kPair) return absl::OkStatus();
+      if (pair.kind != LineKind::kFull) return absl::OkStatus();
       ++count;
       if (source) {
         WEFT_RETURN_IF_ERROR(take(pair.source));

@@ -19,19 +19,22 @@ absl::string_view ColumnAt(const std::vector<absl::string_view>& columns, int64_
   return number <= static_cast<int64_t>(columns.size()) ? columns[number - 1] : absl::string_view();
 }
 
-// Encodes the references of `pair`: the target first, empty ones left out.
+// Encodes the references of `pair`: the target first; of the others those that are blank or give no tokens are left out, or
+// else no answer at all would be a right one.
 absl::Status EncodeReferences(const PairLine& pair, const PairSource& pairs, const Tokenizer& target,
                               std::vector<absl::string_view>* texts, std::vector<std::vector<int32_t>>* references) {
   texts->clear();
   references->clear();
   for (int64_t r = 0; r <= static_cast<int64_t>(pair.more.size()); ++r) {
     const absl::string_view text = r == 0 ? pair.target : pair.more[r - 1];
-    if (r > 0 && text.empty()) continue;
-    texts->push_back(text);
-    std::vector<int32_t>& ids = references->emplace_back();
+    if (r > 0 && IsBlank(text)) continue;
+    std::vector<int32_t> ids;
     WEFT_RETURN_IF_ERROR(EncodeColumn(target, text, pairs.target_name(r), pair.line, "reference", &ids));
+    if (ids.empty()) continue;
     // An unknown word has no id that an answer could equal, not even <unk>.
     if (target.unk() >= 0) std::replace(ids.begin(), ids.end(), target.unk(), ExampleSet::kNoId);
+    texts->push_back(text);
+    references->push_back(std::move(ids));
   }
   return absl::OkStatus();
 }
@@ -139,14 +142,18 @@ absl::Status PairSource::ForEach(absl::FunctionRef<absl::Status(const PairLine& 
     pair.source = pair.target = {};
     pair.more.clear();
     pair.more_sources.clear();
-    const bool no_source = IsBlank(texts[0]), no_target = IsBlank(texts[files_.size() == 1 ? 0 : 1]);
-    pair.kind = no_source && no_target ? PairLine::kBlank : no_source || no_target ? PairLine::kHalf : PairLine::kPair;
-    if (pair.kind == PairLine::kPair && files_.size() == 1) {
-      WEFT_RETURN_IF_ERROR(ParseColumns(texts[0], name(), allow_references_, columns_, &pair));
-    } else if (pair.kind == PairLine::kPair) {
-      pair.source = texts[0];
-      pair.target = texts[1];
-      for (size_t f = 2; f < texts.size(); ++f) pair.more.push_back(IsBlank(texts[f]) ? absl::string_view() : texts[f]);
+    const bool table = texts.size() == 1;
+    if (IsBlank(texts[0]) && (table || IsBlank(texts[1]))) {
+      pair.kind = LineKind::kBlank;
+    } else {
+      if (table) {
+        WEFT_RETURN_IF_ERROR(ParseColumns(texts[0], name(), allow_references_, columns_, &pair));
+      } else {
+        pair.source = texts[0];
+        pair.target = texts[1];
+        pair.more.assign(texts.begin() + 2, texts.end());
+      }
+      pair.kind = KindOfSides(pair.source, pair.more_sources, pair.target);
     }
     WEFT_RETURN_IF_ERROR(take(pair));
   }
@@ -180,10 +187,10 @@ absl::StatusOr<EncodedLines> EncodePairs(const PairSource& pairs, const Tokenize
   LineCounter counter(options.limits, source.unk(), target.unk());
   std::vector<absl::string_view> sources;
   const auto encode = [&](const PairLine& pair, LineIds* ids) -> absl::Status {
-    ids->blank = pair.kind == PairLine::kBlank;
+    ids->blank = pair.kind == LineKind::kBlank;
     ids->source.clear();
     ids->target.clear();
-    if (pair.kind != PairLine::kPair) return absl::OkStatus();
+    if (pair.kind != LineKind::kFull) return absl::OkStatus();
     sources.assign({pair.source});
     sources.insert(sources.end(), pair.more_sources.begin(), pair.more_sources.end());
     WEFT_RETURN_IF_ERROR(EncodeSource(source, sources, pairs.name(), pair.line, "source", &ids->source));

@@ -1,10 +1,11 @@
 // Pairs, from one file or from several. One: "source TAB target" a line; in validation, further columns are further accepted
 // targets, or the columns that TableColumns names. Several: line i of the second file is the target of line i of the first, and
 // lines i of the others are further accepted targets; all must have as many lines.
-// Rules: a line of nothing or of spaces only is skipped and counted, in all files at once. A pair of which one side gives no
-// tokens is skipped and counted (with char, "  " gives tokens in a column; with word it does not). An empty further target is
-// ignored. A line without a tab, or a training line with more than one, is an error that names it. No pair is ever shifted.
-// Lines come one by one from files that may be larger than memory; nothing here is shared, so const methods are thread-safe.
+// Rules, the same for one file and for several (LineKind in data/columns.h): a line of nothing or of spaces only is skipped and
+// counted, in all files at once. So is a pair of which one side is blank or gives no tokens. A further target of which that
+// holds is ignored. A line without a tab, or a training line with more than one, is an error that names it. No pair is ever
+// shifted. Lines come one by one from files that may be larger than memory; nothing here is shared, so const methods are
+// thread-safe.
 #ifndef WEFT_DATA_PAIR_DATA_H_
 #define WEFT_DATA_PAIR_DATA_H_
 
@@ -39,13 +40,12 @@ struct ReadReport {
 };
 
 struct PairLine {
-  enum Kind { kBlank, kHalf, kPair };  // kHalf: one of several files has nothing there
-  Kind kind = kPair;
+  LineKind kind = LineKind::kFull;
   int64_t line = 0;  // from 1
-  // Of kPair.
+  // Unless kBlank.
   absl::string_view source;
   absl::string_view target;
-  std::vector<absl::string_view> more;          // further references, empty ones too
+  std::vector<absl::string_view> more;          // further references, blank ones too
   std::vector<absl::string_view> more_sources;  // further source columns
 };
 

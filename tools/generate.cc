@@ -39,8 +39,10 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> EncodeAll(const Session& sessi
                                                             absl::Span<const Input> inputs) {
   std::vector<std::vector<int32_t>> all;
   for (const Input& input : inputs) {
+    // As in data, a line of spaces is no source.
+    const bool nothing = session.kind() != DataKind::kText && IsBlank(input.text);
     const int64_t columns = static_cast<int64_t>(session.config.data.columns.source.size());
-    auto ids = EncodePrompt(tokenizer, input.text, columns);
+    auto ids = EncodePrompt(tokenizer, nothing ? "" : input.text, columns);
     if (!ids.ok()) return absl::FailedPreconditionError(absl::StrCat(input.name, ": ", ids.status().message()));
     if (session.kind() != DataKind::kText) {
       WEFT_RETURN_IF_ERROR(session.model->CheckLength(static_cast<int64_t>(ids->size()), input.name));

@@ -103,6 +103,10 @@ TEST_F(BadDataTest, ColumnsThatALineLacks) {
   EXPECT_THAT(Train("run", columns), Succeeds());
   EXPECT_THAT(Weft({"generate", "run", "--prompt", "a"}), Fails(1, "--prompt 1: found 1 column(s), expected 2"));
   EXPECT_THAT(Weft({"generate", "run", "--prompt", "a\tc"}), Succeeds());
+  const std::string answer = Weft({"generate", "run", "--prompt", "a\tc"}).out;
+  const Outcome blank = Weft({"generate", "run"}, {.input = "  \na\tc\n\n \t \na\tc\n"});
+  ASSERT_THAT(blank, Succeeds());
+  EXPECT_EQ(blank.out, absl::StrCat("\n", answer, "\n\n", answer));
   EXPECT_THAT(Weft({"attention", "run", "--input", "a\tc\tb"}), Succeeds());
 }
 
@@ -141,6 +145,20 @@ TEST_F(BadDataTest, OddBytesInPairsAreReadOrRefusedByOneRule) {
     const std::string run = absl::StrCat("run", i);
     EXPECT_THAT(Train(run, {"--set", "train.steps=1", "--set", "data.max_source_length=1000"}), Succeeds()) << i;
     EXPECT_THAT(Read(run + "/log.txt"), testing::HasSubstr(read[i].second));
+  }
+}
+
+TEST_F(BadDataTest, ALineOfSpacesIsNoSourceToAnswer) {
+  Write("pairs.tsv", "a b\tb a\nb a\ta b\n");
+  Write("labels.tsv", "a b\tx\nb a\ty\n");
+  for (const char* job : {kPairs, kLabels}) {
+    Write("job.toml", job);
+    const std::string run = job == kPairs ? "pairs" : "labels";
+    ASSERT_THAT(Train(run), Succeeds());
+    const std::string answer = Weft({"generate", run, "--prompt", "a b"}).out;
+    const Outcome blank = Weft({"generate", run}, {.input = "   \na b\n\n"});
+    ASSERT_THAT(blank, Succeeds());
+    EXPECT_EQ(blank.out, absl::StrCat("\n", answer, "\n"));
   }
 }
 

@@ -170,10 +170,10 @@ TEST(LargeFilesTest, LargePairsAndLabelsAreRefusedForWhatSmallOnesAre) {
     EXPECT_THAT(std::string(small.message()), HasSubstr(part));
   };
   const TempFile halves("h", "\n\t\n\n");
-  expect_message({.kind = "pairs", .train = halves.path()}, "the training text has no symbols");
-  expect_message(
-      {.kind = "pairs", .train = halves.path(), .source_tokenizer = {.kind = "byte"}, .target_tokenizer = {.kind = "byte"}},
-      "has no pairs (3 lines, 0 kept, skipped 2 empty lines and 1 with an empty side (first: line 2)");
+  for (const char* kind : {"char", "word", "byte"}) {
+    expect_message({.kind = "pairs", .train = halves.path(), .source_tokenizer = {kind}, .target_tokenizer = {kind}},
+                   "has no pairs (3 lines, 0 kept, skipped 2 empty lines and 1 with an empty side (first: line 2)");
+  }
   const std::string good = MixedLines(50, "\n", Words), good_labels = MixedLines(50, "\n", Classes);
   for (const auto& [bytes, part] :
        std::vector<std::pair<std::string, std::string>>{{good + "ab\n", ":51: found no tab"},

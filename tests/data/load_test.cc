@@ -429,6 +429,62 @@ TEST(LoadTest, ATokenizerFromAFileOrARunFitsWhateverTheColumns) {
   }
 }
 
+// Lines of which one side is blank: the other side gives the vocabulary nothing and may have unknown symbols.
+TEST(LoadTest, APairWithABlankSideIsSkippedInOneFileAsInTwo) {
+  const TempFile table("t.tsv", "ab\tx y\n  \tZ\nQ\t  \n\tW\n\n  \nba\ty\n"), more("v.tsv", "ab\tx\t \ty y\n?\t\n  \t!\n");
+  const TempFile source("t.en", "ab\n  \nQ\n\n\n  \nba\n"), target("t.de", "x y\nZ\n  \nW\n\n\ny\n");
+  const TempFile valid_source("v.en", "ab\n?\n  \n"), valid_target("v.de", "x\n\n!\n"), blank("v.de2", " \n\n?\n"),
+      valid_more("v.de3", "y y\n\n?\n");
+  const TemporaryFolder folder;
+  for (const char* kind : {"char", "word", "byte"}) {
+    DataOptions one{.train = table.path(), .valid = more.path(), .source_tokenizer = {kind}, .target_tokenizer = {kind}};
+    DataOptions two = one;
+    two.train = source.path();
+    two.train_targets = {target.path()};
+    two.valid = valid_source.path();
+    two.valid_targets = {valid_target.path(), blank.path(), valid_more.path()};
+    DataOptions streamed = one;
+    streamed.storage = {.in_memory = 0, .cache = folder.path()};
+    const auto first = Load(one);
+    ASSERT_NE(first, nullptr);
+    EXPECT_THAT(first->report, HasSubstr("7 lines, 2 kept, skipped 2 empty lines and 3 with an empty side (first: line 2)"));
+    EXPECT_THAT(first->report, HasSubstr("3 lines, 1 kept, skipped 2 with an empty side (first: line 2)"));
+    EXPECT_EQ(first->valid.reference_count(0), 2) << kind;
+    EXPECT_EQ(first->valid.ReferenceText(0, 1), "y y");
+    EXPECT_EQ(first->source_tokenizer->size(), kind == std::string("byte") ? 256 : 2);
+    for (const DataOptions& options : {two, streamed}) {
+      const auto data = Load(options);
+      ASSERT_NE(data, nullptr);
+      EXPECT_EQ(data->source_tokenizer->Fingerprint(), first->source_tokenizer->Fingerprint());
+      EXPECT_EQ(data->target_tokenizer->Fingerprint(), first->target_tokenizer->Fingerprint());
+      ASSERT_EQ(data->train.size(), 2);
+      std::vector<int32_t> a, b;
+      for (int64_t i = 0; i < 2; ++i) {
+        const auto ids = data->train.ReadIds(i, &a), expected = first->train.ReadIds(i, &b);
+        ASSERT_TRUE(ids.ok() && expected.ok());
+        EXPECT_EQ(ids->source, expected->source);
+        EXPECT_EQ(ids->target, expected->target);
+      }
+      EXPECT_EQ(data->valid.reference_count(0), 2);
+      EXPECT_THAT(data->report, HasSubstr("7 lines, 2 kept, skipped 2 empty lines and 3 with an empty side (first: line 2)"));
+    }
+  }
+}
+
+TEST(LoadTest, ALabelledLineWithoutTextHasNoClassEither) {
+  const TempFile train("t", "a\tgood\n  \tugly\nb\tbad\n\tugly\n"), valid("v", "  \tstrange\na\tbad\n");
+  for (const char* kind : {"char", "word"}) {
+    const auto data =
+        Load({.kind = "labels", .train = train.path(), .valid = valid.path(), .source_tokenizer = {.kind = kind}});
+    ASSERT_NE(data, nullptr);
+    EXPECT_THAT(data->class_names, ElementsAre("bad", "good"));
+    EXPECT_EQ(data->source_tokenizer->size(), 2);
+    EXPECT_EQ(data->train.size(), 2);
+    EXPECT_EQ(data->valid.size(), 1);
+    EXPECT_THAT(data->report, HasSubstr("4 lines, 2 kept, skipped 2 with an empty side (first: line 2)"));
+  }
+}
+
 TEST(LoadTest, OnlyPairsMayBeInSeveralFiles) {
   const TempFile file("t", "abc");
   const auto model = Load({.kind = "text", .train = file.path(), .window = 2});
