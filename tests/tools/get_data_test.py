@@ -58,11 +58,22 @@ class GetDataTest(unittest.TestCase):
             self.assertEqual((code, err), (0, ""))
             self.assertIn("test.tsv: 4 lines", out)
         self.assertEqual(len((target / "train.tsv").read_text().splitlines()), 35)
-        (target / "valid.tsv").write_text("mine\n")
-        code, _, err = run("g2p", target, "--dictionary", source)
-        self.assertEqual(code, 1)
-        self.assertIn("valid.tsv exists and is another text", err)
-        self.assertEqual((target / "valid.tsv").read_text(), "mine\n")
+        for text in (b"mine\n", b"\xff"):
+            (target / "valid.tsv").write_bytes(text)
+            (target / "train.tsv").unlink(missing_ok=True)
+            code, _, err = run("g2p", target, "--dictionary", source)
+            self.assertEqual(code, 1)
+            self.assertIn("valid.tsv exists and is another text", err)
+            self.assertEqual((target / "valid.tsv").read_bytes(), text)
+            self.assertFalse((target / "train.tsv").exists())  # nor is a part of a split left
+
+    def test_a_dictionary_too_small_to_split_is_refused(self):
+        target = self.folder / "g2p"
+        for text, count in (("", 0), (";;; comments only\n", 0), ("".join(f"w{'a' * i} W AH1\n" for i in range(39)), 39)):
+            code, out, err = run("g2p", target, "--dictionary", self.dictionary(text))
+            self.assertEqual((code, out), (1, ""))
+            self.assertIn(f"made.dict: found {count} words, expected at least 40", err)
+            self.assertFalse(target.exists())
 
     def test_missing_and_short_files_are_named_and_the_place_told(self):
         for name, lines in get_data.MULTI30K.items():
