@@ -1,8 +1,10 @@
 #include "data/token_cache.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -123,6 +125,22 @@ absl::StatusOr<TokenStream> OpenOrMake(const std::string& folder, const TokenCac
   return stream;
 }
 
+// Makes the folder for this user alone, or refuses what is there if another user may have put it there or can write to it.
+absl::Status MakePrivateFolder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return FileError(folder, "cannot create the folder of the token cache", errno);
+  }
+  struct stat found;
+  if (::lstat(folder.c_str(), &found) != 0) return FileError(folder, "cannot inspect", errno);
+  if (S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
+    return absl::OkStatus();
+  }
+  const char* what = S_ISDIR(found.st_mode) ? "folder" : S_ISLNK(found.st_mode) ? "link" : "file";
+  return absl::PermissionDeniedError(absl::StrFormat(
+      "%s: found a %s of user %d with mode %03o, allowed a folder of user %d that nobody else can write to (chmod go-w)",
+      folder, what, found.st_uid, found.st_mode & 0777, ::geteuid()));
+}
+
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -147,11 +165,15 @@ absl::StatusOr<TokenStream> CacheTokens(const std::string& folder, const TokenCa
                                         std::string* report) {
   if (!folder.empty()) return OpenOrMakeTokens(folder, key, tokens, report);
   std::string failures;
-  for (const std::string& candidate : DefaultCacheFolders()) {
-    absl::Status source_status;
-    absl::StatusOr<TokenStream> stream = OpenOrMake(candidate, key, tokens, report, &source_status);
-    if (stream.ok() || !source_status.ok()) return stream;
-    absl::StrAppend(&failures, failures.empty() ? "" : "; ", stream.status().message());
+  for (const CacheFolder& candidate : DefaultCacheFolders()) {
+    absl::Status status = candidate.among_others ? MakePrivateFolder(candidate.path) : absl::OkStatus();
+    if (status.ok()) {
+      absl::Status source_status;
+      absl::StatusOr<TokenStream> stream = OpenOrMake(candidate.path, key, tokens, report, &source_status);
+      if (stream.ok() || !source_status.ok()) return stream;
+      status = stream.status();
+    }
+    absl::StrAppend(&failures, failures.empty() ? "" : "; ", status.message());
   }
   WEFT_ASSIGN_OR_RETURN(TokenStream stream, HoldTokens(key.vocabulary, tokens));
   absl::StrAppend(report, "token ids: in memory, ", stream.size() * TokenWidth(key.vocabulary) / 1000000,
@@ -169,17 +191,17 @@ absl::StatusOr<TokenStream> HoldTokens(int64_t vocabulary, TokenSource tokens) {
   return TokenStream::FromPacked(std::move(packed), vocabulary);
 }
 
-std::vector<std::string> DefaultCacheFolders() {
-  std::vector<std::string> folders;
+std::vector<CacheFolder> DefaultCacheFolders() {
+  std::vector<CacheFolder> folders;
   const std::string xdg = Variable("XDG_CACHE_HOME"), home = Variable("HOME");
   if (!xdg.empty() && xdg[0] == '/') {  // others are to be ignored (XDG Base Directory Specification 0.8)
-    folders.push_back(xdg + "/weft");
+    folders.push_back({xdg + "/weft"});
   } else if (!home.empty()) {
-    folders.push_back(home + "/.cache/weft");
+    folders.push_back({home + "/.cache/weft"});
   }
   std::error_code error;
   const std::string temporary = std::filesystem::temp_directory_path(error).string();
-  if (!error) folders.push_back(absl::StrCat(temporary, "/weft-cache-", ::getuid()));
+  if (!error) folders.push_back({absl::StrCat(temporary, "/weft-cache-", ::getuid()), /*among_others=*/true});
   return folders;
 }
 

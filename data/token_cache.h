@@ -39,14 +39,19 @@ absl::StatusOr<TokenStream> OpenOrMakeTokens(const std::string& folder, const To
                                              std::string* report);
 
 // The ids of a text in the cache: in `folder`, an error if that cannot be used; with "" in the first of DefaultCacheFolders
-// that can, else in memory, which `report` then says.
+// that can, else in memory, which `report` then says with the reasons. The folder among those of other users is used only if
+// nobody but this user can write to it, since they know the name that it has and could put other ids there.
 absl::StatusOr<TokenStream> CacheTokens(const std::string& folder, const TokenCacheKey& key, TokenSource tokens,
                                         std::string* report);
 // The ids in memory, packed.
 absl::StatusOr<TokenStream> HoldTokens(int64_t vocabulary, TokenSource tokens);
 
+struct CacheFolder {
+  std::string path;
+  bool among_others = false;  // in a folder where every user may make files
+};
 // $XDG_CACHE_HOME/weft or $HOME/.cache/weft, then a folder of this user in the system's folder for temporary files.
-std::vector<std::string> DefaultCacheFolders();
+std::vector<CacheFolder> DefaultCacheFolders();
 
 }  // namespace weft
 

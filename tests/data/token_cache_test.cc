@@ -155,6 +155,56 @@ TEST(TokenCacheTest, AFolderThatCannotBeUsedIsAnErrorIfItWasNamedElseTheIdsStayI
   EXPECT_THAT(second, HasSubstr(folder.Path("weft-cache-")));
 }
 
+// Another user can make the folder first in a folder for all: a link to it, a file, or a folder that is open to others.
+TEST(TokenCacheTest, ATemporaryFolderThatOthersCanWriteToIsNotUsed) {
+  const TemporaryFolder folder;
+  const char* old_temporary = std::getenv("TMPDIR");
+  const std::string restore = old_temporary == nullptr ? "" : old_temporary;
+  std::ofstream(folder.Path("file")) << "x";
+  ::setenv("XDG_CACHE_HOME", folder.Path("file").c_str(), 1);
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const std::vector<CacheFolder> candidates = DefaultCacheFolders();
+  const std::string cache = candidates.back().path;
+  Source source;
+  const auto use = [&](std::string* report) {
+    const auto stream = CacheTokens("", kKey, source, report);
+    EXPECT_TRUE(stream.ok()) << stream.status();
+    return stream.ok() && stream->in_file();
+  };
+  std::string made, found;
+  EXPECT_TRUE(use(&made));
+  EXPECT_EQ(fs::status(cache).permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(use(&found));
+  EXPECT_THAT(found, HasSubstr("found there"));
+  for (const fs::perms open : {fs::perms::group_write, fs::perms::others_write}) {
+    std::string report;
+    fs::permissions(cache, fs::perms::owner_all | open);
+    EXPECT_FALSE(use(&report));
+    EXPECT_THAT(report, HasSubstr("in memory"));
+    EXPECT_THAT(report, HasSubstr(cache + ": found a folder of user "));
+    EXPECT_THAT(report, HasSubstr(open == fs::perms::group_write ? "mode 720, allowed" : "mode 702, allowed"));
+  }
+  fs::permissions(cache, fs::perms::owner_all);
+  std::string link, file, foreign;
+  fs::rename(cache, folder.Path("elsewhere"));
+  fs::create_directory_symlink(folder.Path("elsewhere"), cache);
+  EXPECT_FALSE(use(&link));
+  EXPECT_THAT(link, HasSubstr(cache + ": found a link of user "));
+  fs::remove(cache);
+  std::ofstream(cache) << "x";
+  EXPECT_FALSE(use(&file));
+  EXPECT_THAT(file, HasSubstr(cache + ": found a file of user "));
+  fs::remove(cache);
+  fs::rename(folder.Path("elsewhere"), cache);
+  // Only root can give a folder away, so that only root's run of this test can see another user's.
+  if (::chown(cache.c_str(), 12345, static_cast<gid_t>(-1)) == 0) {
+    EXPECT_FALSE(use(&foreign));
+    EXPECT_THAT(foreign, HasSubstr("found a folder of user 12345 with mode 700, allowed a folder of user 0"));
+  }
+  ::unsetenv("XDG_CACHE_HOME");
+  restore.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", restore.c_str(), 1);
+}
+
 TEST(TokenCacheTest, OfTwoProcessesAtOnceOneMakesTheFileAndBothUseIt) {
   const TemporaryFolder folder;
   std::vector<pid_t> children;
