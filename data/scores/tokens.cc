@@ -53,10 +53,17 @@ std::u32string SplitPairs(const std::u32string& text, Class first, Class second,
   return spaced;
 }
 
+// Into a new string, since a replacement in place moves all that follows, each time.
 void ReplaceAll(const std::u32string& from, const std::u32string& to, std::u32string* text) {
-  for (size_t at = text->find(from); at != std::u32string::npos; at = text->find(from, at + to.size())) {
-    text->replace(at, from.size(), to);
+  size_t at = text->find(from);
+  if (at == std::u32string::npos) return;
+  std::u32string replaced;
+  size_t begin = 0;
+  for (; at != std::u32string::npos; at = text->find(from, begin)) {
+    replaced.append(*text, begin, at - begin).append(to);
+    begin = at + from.size();
   }
+  *text = std::move(replaced.append(*text, begin));
 }
 
 std::u32string Space13a(std::u32string line) {

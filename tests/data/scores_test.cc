@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "data/scores/bootstrap.h"
 #include "data/scores/metric.h"
@@ -115,6 +117,16 @@ TEST(Scores, TokensAreThoseOfTheOriginalScripts) {
   EXPECT_THAT(Tokens(ScoreTokenizer::k13a, "in 2020. "), ElementsAre(U"in", U"2020", U"."));
   EXPECT_THAT(Tokens(ScoreTokenizer::kChar, " ab\u3000é"), ElementsAre(U"a", U"b", U"é"));
   EXPECT_THAT(Tokens(ScoreTokenizer::kNone, "a,b\u00a0c"), ElementsAre(U"a,b", U"c"));
+}
+
+// As a replacement in place would be: 400,000 entities then take more than 50 s, not some 50 ms.
+TEST(Scores, EntitiesOfALongLineTakeTimeInProportion) {
+  std::u32string line;
+  for (int i = 0; i < 400000; ++i) line += U"&amp;";
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::u32string> tokens = ScoreTokens(ScoreTokenizer::k13a, std::move(line));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(tokens, std::vector<std::u32string>(400000, U"&"));
 }
 
 TEST(Scores, LowerCaseIsUnicodesWithoutALocale) {
