@@ -102,20 +102,14 @@ absl::Status CheckMetrics(absl::Span<const std::string> metrics, const AnswerOpt
 absl::StatusOr<double> ScoreText(const std::string& metric, const TextMetricOptions& options, const Tokenizer& tokenizer,
                                  const ExampleSet& examples, absl::Span<const std::string> answers) {
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<TextMetric> scorer, MakeTextMetric(metric, options));
-  std::vector<TextMetric::Numbers> lines(examples.size());
-  constexpr int64_t kLinesAtOnce = 64;
-  ParallelFor((examples.size() + kLinesAtOnce - 1) / kLinesAtOnce, [&](int64_t block) {
-    const int64_t end = std::min(examples.size(), (block + 1) * kLinesAtOnce);
-    for (int64_t i = block * kLinesAtOnce; i < end; ++i) {
-      std::vector<std::string> texts;
-      for (int64_t r = 0; r < examples.reference_count(i); ++r) {
-        texts.push_back(tokenizer.Detokenize(examples.ReferenceText(i, r)));
-      }
-      const std::vector<absl::string_view> references(texts.begin(), texts.end());
-      lines[i] = scorer->Line(answers[i], references);
+  const std::vector<absl::string_view> lines(answers.begin(), answers.end());
+  return scorer->Score(SumLines(ScoreLines(*scorer, lines, [&](int64_t i) {
+    std::vector<std::string> references;
+    for (int64_t r = 0; r < examples.reference_count(i); ++r) {
+      references.push_back(tokenizer.Detokenize(examples.ReferenceText(i, r)));
     }
-  });
-  return scorer->Score(SumLines(lines));
+    return references;
+  })));
 }
 
 }  // namespace

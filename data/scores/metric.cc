@@ -1,8 +1,11 @@
 #include "data/scores/metric.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/base/check.h"
+#include "autograd/base/parallel.h"
 #include "data/scores/bleu.h"
 #include "data/scores/chrf.h"
 #include "data/scores/error_rate.h"
@@ -83,16 +86,27 @@ absl::StatusOr<std::unique_ptr<TextMetric>> MakeTextMetric(absl::string_view nam
 }
 
 std::vector<TextMetric::Numbers> ScoreLines(const TextMetric& metric, absl::Span<const absl::string_view> hypotheses,
-                                            absl::Span<const std::vector<absl::string_view>> references) {
-  WEFT_CHECK(!references.empty());
-  for (const auto& lines : references) WEFT_CHECK_EQ(lines.size(), hypotheses.size()) << "lines of a reference";
-  std::vector<TextMetric::Numbers> numbers;
-  std::vector<absl::string_view> line(references.size());
-  for (size_t i = 0; i < hypotheses.size(); ++i) {
-    for (size_t r = 0; r < references.size(); ++r) line[r] = references[r][i];
-    numbers.push_back(metric.Line(hypotheses[i], line));
-  }
+                                            absl::FunctionRef<std::vector<std::string>(int64_t line)> references) {
+  const auto count = static_cast<int64_t>(hypotheses.size());
+  std::vector<TextMetric::Numbers> numbers(hypotheses.size());
+  constexpr int64_t kLinesAtOnce = 64;
+  ParallelFor((count + kLinesAtOnce - 1) / kLinesAtOnce, [&](int64_t block) {
+    for (int64_t i = block * kLinesAtOnce; i < std::min(count, (block + 1) * kLinesAtOnce); ++i) {
+      const std::vector<std::string> texts = references(i);
+      numbers[i] = metric.Line(hypotheses[i], std::vector<absl::string_view>(texts.begin(), texts.end()));
+    }
+  });
   return numbers;
+}
+
+std::vector<TextMetric::Numbers> ScoreLines(const TextMetric& metric, absl::Span<const absl::string_view> hypotheses,
+                                            absl::Span<const std::vector<absl::string_view>> references) {
+  for (const auto& lines : references) WEFT_CHECK_EQ(lines.size(), hypotheses.size()) << "lines of a reference";
+  return ScoreLines(metric, hypotheses, [&](int64_t line) {
+    std::vector<std::string> texts;
+    for (const auto& lines : references) texts.emplace_back(lines[line]);
+    return texts;
+  });
 }
 
 TextMetric::Numbers SumLines(absl::Span<const TextMetric::Numbers> lines) {

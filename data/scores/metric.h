@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -73,8 +74,11 @@ std::vector<std::string> TextMetricNames();
 // InvalidArgument for another name.
 absl::StatusOr<std::unique_ptr<TextMetric>> MakeTextMetric(absl::string_view name, const TextMetricOptions& options);
 
-// The numbers of each line of `hypotheses` against line i of every one of `references`. REQUIRES: at least one reference, all
-// of the same number of lines.
+// The numbers of each line i of `hypotheses` against references(i), which is called by several threads. Parallel over fixed
+// blocks of lines. REQUIRES: each line has a reference.
+std::vector<TextMetric::Numbers> ScoreLines(const TextMetric& metric, absl::Span<const absl::string_view> hypotheses,
+                                            absl::FunctionRef<std::vector<std::string>(int64_t line)> references);
+// The same against line i of every one of `references`. REQUIRES: at least one, all of the same number of lines.
 std::vector<TextMetric::Numbers> ScoreLines(const TextMetric& metric, absl::Span<const absl::string_view> hypotheses,
                                             absl::Span<const std::vector<absl::string_view>> references);
 
