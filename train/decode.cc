@@ -68,6 +68,11 @@ Memory EncodeSources(Context& context, const Transformer& model, absl::Span<cons
   return memory;
 }
 
+// `asked`, or LongestAnswer if that is less.
+int64_t LimitAnswer(const Transformer& model, int64_t asked) {
+  return LongestAnswer(model) > 0 ? std::min(asked, LongestAnswer(model)) : asked;
+}
+
 // How many tokens of a text of `full_length` a language model looks at.
 int64_t Visible(const Transformer& model, int64_t window, int64_t full_length) {
   if (model.max_length() > 0) full_length = std::min(full_length, model.max_length());
@@ -190,9 +195,8 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
 
   const Memory memory = EncodeSources(context, model, sources);
 
-  // The decoder reads <bos> and all answer tokens but the last; one more step may find that an answer of full length ends.
-  int64_t steps = options.max_new_tokens + 1;
-  if (model.max_length() > 0) steps = std::min(steps, model.max_length());
+  // A token a step: the decoder reads <bos> and all answer tokens but the last.
+  const int64_t steps = LimitAnswer(model, options.max_new_tokens);
   std::optional<State> state;
   if (model.decodes_with_state()) state.emplace(count, std::min(steps, kFirstCapacity));
 
@@ -236,7 +240,7 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
       }
       const double u = SampleKey(options, indices[i]).Uniform(step);
       const int32_t token = SampleToken(logits, options, u);
-      if (token == eos || static_cast<int64_t>(answers[i].size()) == options.max_new_tokens) continue;
+      if (token == eos) continue;
       answers[i].push_back(token);
       still.push_back(i);
     }
@@ -250,7 +254,7 @@ std::vector<std::vector<Hypothesis>> SearchSources(Context& context, const Trans
                                                    int32_t eos, const BeamOptions& options) {
   if (sources.empty()) return {};
   BeamOptions limited = options;
-  if (model.max_length() > 0) limited.max_length = std::clamp<int64_t>(model.max_length() - 1, 1, options.max_length);
+  limited.max_length = LimitAnswer(model, options.max_length);
   limited.min_length = std::min(options.min_length, limited.max_length);
   int64_t capacity = limited.max_length + 1;
   if (model.max_length() > 0) capacity = std::min(capacity, model.max_length());

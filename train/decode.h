@@ -5,6 +5,7 @@
 #ifndef WEFT_TRAIN_DECODE_H_
 #define WEFT_TRAIN_DECODE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -17,9 +18,14 @@
 
 namespace weft {
 
-// The answers to sources, without <bos> and <eos>; an answer that does not end within the limit is cut there; the model's
-// length limit also cuts. `indices` are the numbers of these sources among all of the call, which key the sampling. REQUIRES:
-// family encoder_decoder; sizes agree.
+// The most tokens of an answer: the model reads <bos> and all of them before it can say <eos>. 0: no limit.
+inline int64_t LongestAnswer(const Transformer& model) {
+  return model.max_length() == 0 ? 0 : std::max<int64_t>(1, model.max_length() - 1);
+}
+
+// The answers to sources, without <bos> and <eos>; an answer that does not end within options.max_new_tokens, or within
+// LongestAnswer, is cut there. `indices` are the numbers of these sources among all of the call, which key the sampling.
+// REQUIRES: family encoder_decoder; sizes agree.
 std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transformer& model,
                                                 absl::Span<const absl::Span<const int32_t>> sources,
                                                 absl::Span<const int64_t> indices, int32_t bos, int32_t eos,
@@ -28,9 +34,8 @@ std::vector<std::vector<int32_t>> DecodeSources(Context& context, const Transfor
 // How many sources a search takes side by side: about as many rows a step as greedy decoding has, so that caches stay small.
 inline int64_t SourcesAtOnce(int64_t beam) { return beam < 128 ? 128 / beam : 1; }
 
-// For each source the n best answers of a beam search, best first; the hypotheses of a source share its memory, and sources
-// that are done leave the batch. Where the model's length limit is shorter than options.max_length, answers have a token less
-// than that, because <eos> needs a place. REQUIRES: family encoder_decoder.
+// For each source the n best answers of a beam search, best first, of at most LongestAnswer tokens; the hypotheses of a source
+// share its memory, and sources that are done leave the batch. REQUIRES: family encoder_decoder.
 std::vector<std::vector<Hypothesis>> SearchSources(Context& context, const Transformer& model,
                                                    absl::Span<const absl::Span<const int32_t>> sources, int32_t bos,
                                                    int32_t eos, const BeamOptions& options);

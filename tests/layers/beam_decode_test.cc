@@ -137,11 +137,21 @@ TEST(SearchSources, ABeamOfOneAnswersAsGreedyDoes) {
   }
 }
 
+// <bos> and an answer fill the model's 8 positions; one more token could not be followed by <eos>.
 TEST(SearchSources, TheModelsLengthLimitCuts) {
   TransformerConfig config = SmallConfig("encoder_decoder");
   config.positions = "learned";
   config.max_positions = 8;
   const Rough rig(config);
+  ASSERT_EQ(LongestAnswer(*rig.model), 7);
+  const std::vector<absl::Span<const int32_t>> sources(Sources().begin(), Sources().end());
+  Context context(rig.parameters);
+  for (int64_t shortest : {0, 50}) {
+    const auto greedy = DecodeSources(context, *rig.model, sources, {0, 1, 2, 3, 4}, kBos, kEos,
+                                      {.max_new_tokens = 100, .min_new_tokens = shortest});
+    const auto beams = Answers(rig, {.min_length = shortest, .max_length = 100});
+    for (size_t i = 0; i < sources.size(); ++i) EXPECT_EQ(beams[i][0].tokens, greedy[i]) << "a beam of one, source " << i;
+  }
   for (const auto& hypotheses : Answers(rig, {.beam = 3, .min_length = 50, .max_length = 100})) {
     ASSERT_EQ(hypotheses.size(), 1);
     EXPECT_EQ(hypotheses[0].tokens.size(), 7);
