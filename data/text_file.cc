@@ -22,6 +22,21 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
+// What `file` holds from here on, or up to an error of reading.
+std::string ReadToEnd(std::FILE* file) {
+  std::string bytes;
+  size_t length = 0;
+  constexpr size_t kBlock = size_t{1} << 20;
+  while (true) {
+    bytes.resize(length + kBlock);
+    const size_t count = std::fread(&bytes[length], 1, kBlock, file);
+    length += count;
+    if (count < kBlock) break;
+  }
+  bytes.resize(length);
+  return bytes;
+}
+
 // Lines before byte `offset`, plus one, by the newline rule of this file.
 int64_t LineOf(absl::string_view text, int64_t offset) {
   int64_t line = 1;
@@ -53,18 +68,15 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path) {
   }
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (file == nullptr) return FileError(FullPath(path), "cannot read", errno);
-  std::string bytes;
-  size_t length = 0;
-  constexpr size_t kBlock = size_t{1} << 20;
-  while (true) {
-    bytes.resize(length + kBlock);
-    const size_t count = std::fread(&bytes[length], 1, kBlock, file.get());
-    length += count;
-    if (count < kBlock) break;
-  }
+  std::string bytes = ReadToEnd(file.get());
   if (std::ferror(file.get())) return FileError(FullPath(path), "cannot read", errno);
-  bytes.resize(length);
   return bytes;
+}
+
+absl::StatusOr<std::string> ReadTextStdin() {
+  std::string bytes = ReadToEnd(stdin);
+  if (std::ferror(stdin)) return absl::UnavailableError(absl::StrCat("stdin: cannot read: ", std::strerror(errno)));
+  return CleanText(std::move(bytes), "stdin");
 }
 
 absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name) {
@@ -72,6 +84,23 @@ absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name)
   WEFT_RETURN_IF_ERROR(ValidateUtf8(bytes, name));
   if (absl::StartsWith(bytes, "\xEF\xBB\xBF")) bytes.erase(0, 3);
   return NormalizeNewlines(std::move(bytes));
+}
+
+std::string OneLine(absl::string_view text) {
+  std::string line;
+  for (int64_t i = 0; i < static_cast<int64_t>(text.size());) {
+    char32_t code_point;
+    const int64_t bytes = DecodeUtf8(text, i, &code_point);
+    if (bytes == 0) {
+      absl::StrAppend(&line, "\xEF\xBF\xBD");
+    } else if (code_point == '\n' || code_point == '\r') {
+      line.push_back(' ');
+    } else {
+      absl::StrAppend(&line, text.substr(i, bytes));
+    }
+    i += std::max<int64_t>(1, bytes);
+  }
+  return line;
 }
 
 std::string NormalizeNewlines(std::string text) {

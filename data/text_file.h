@@ -22,6 +22,12 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path);
 // Checks and normalises raw bytes; `name` stands for them in errors. DataLoss as from ValidateUtf8, with a hint for UTF-16.
 absl::StatusOr<std::string> CleanText(std::string bytes, absl::string_view name);
 
+// All of stdin after CleanText, by the name "stdin". Unavailable when it cannot be read.
+absl::StatusOr<std::string> ReadTextStdin();
+
+// Generated text as one line of such a file: newlines and carriage returns become spaces, each byte that is no UTF-8 U+FFFD.
+std::string OneLine(absl::string_view text);
+
 // CRLF and lone CR become \n.
 std::string NormalizeNewlines(std::string text);
 

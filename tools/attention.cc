@@ -44,7 +44,7 @@ Json TokenTexts(const Tokenizer& tokenizer, absl::Span<const int32_t> ids) {
 
 absl::StatusOr<std::vector<int32_t>> Encode(const Session& session, const Tokenizer& tokenizer, absl::string_view text,
                                             absl::string_view what, int64_t columns = 1) {
-  auto ids = EncodePrompt(tokenizer, NormalizeNewlines(std::string(text)), columns);
+  auto ids = EncodePrompt(tokenizer, text, columns);
   if (!ids.ok()) return absl::FailedPreconditionError(absl::StrCat("--input ", what, ": ", ids.status().message()));
   if (ids->empty()) return absl::FailedPreconditionError(absl::StrCat("--input ", what, " is empty"));
   WEFT_RETURN_IF_ERROR(session.model->CheckLength(static_cast<int64_t>(ids->size()), absl::StrCat("--input ", what)));
@@ -63,6 +63,7 @@ std::pair<absl::string_view, std::optional<absl::string_view>> SplitSides(absl::
 
 absl::Status RunAttention(const AttentionFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto session, Session::Load(flags.run));
+  WEFT_ASSIGN_OR_RETURN(const std::string input, CleanText(flags.input, "--input"));
   const Transformer& model = *session->model;
   Context context(*session->parameters);
   JsonProbe probe;
@@ -71,14 +72,14 @@ absl::Status RunAttention(const AttentionFlags& flags) {
   const auto sequence = [](const std::vector<int32_t>& ids) { return Sequence{0, static_cast<int32_t>(ids.size()), 0, 0}; };
 
   if (session->kind() == DataKind::kText) {
-    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->target_tokenizer, flags.input, "text"));
+    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->target_tokenizer, input, "text"));
     const Sequence rows = sequence(ids);
     context.Begin(Tensor(), {});
     context.probe = &probe;
     model.Decode(context, ids, {&rows, 1});
     json["tokens"] = TokenTexts(*session->target_tokenizer, ids);
   } else if (session->kind() == DataKind::kLabels) {
-    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->source_tokenizer, flags.input, "text", columns));
+    WEFT_ASSIGN_OR_RETURN(const auto ids, Encode(*session, *session->source_tokenizer, input, "text", columns));
     const Sequence rows = sequence(ids);
     context.Begin(Tensor(), {});
     context.probe = &probe;
@@ -86,7 +87,7 @@ absl::Status RunAttention(const AttentionFlags& flags) {
     json["tokens"] = TokenTexts(*session->source_tokenizer, ids);
   } else {
     // SOURCE<TAB>TARGET, or SOURCE and the model's own greedy answer.
-    const auto [source_text, target_text] = SplitSides(flags.input, columns);
+    const auto [source_text, target_text] = SplitSides(input, columns);
     const Tokenizer& target = *session->target_tokenizer;
     WEFT_ASSIGN_OR_RETURN(const auto source_ids, Encode(*session, *session->source_tokenizer, source_text, "source", columns));
     std::vector<int32_t> answer;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -24,12 +23,13 @@ struct Input {
 
 absl::StatusOr<std::vector<Input>> ReadInputs(const GenerateFlags& flags) {
   std::vector<Input> inputs;
-  for (const std::string& prompt : flags.prompts)
-    inputs.push_back({absl::StrCat("--prompt ", inputs.size() + 1), NormalizeNewlines(prompt)});
+  for (const std::string& prompt : flags.prompts) {
+    Input input{absl::StrCat("--prompt ", inputs.size() + 1), ""};
+    WEFT_ASSIGN_OR_RETURN(input.text, CleanText(prompt, input.name));
+    inputs.push_back(std::move(input));
+  }
   if (!inputs.empty()) return inputs;
-  const std::string all(std::istreambuf_iterator<char>(std::cin), {});
-  WEFT_RETURN_IF_ERROR(ValidateUtf8(all, "stdin"));
-  const std::string text = NormalizeNewlines(all);
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextStdin());
   for (absl::string_view line : Lines(text)) inputs.push_back({absl::StrCat("stdin:", inputs.size() + 1), std::string(line)});
   return inputs;
 }

@@ -25,18 +25,6 @@ namespace {
 
 constexpr int32_t kFirstPieces = 20;  // that `inspect` shows
 
-absl::StatusOr<std::string> ReadStdin() {
-  std::string bytes;
-  char block[1 << 16];
-  while (true) {
-    const size_t count = std::fread(block, 1, sizeof(block), stdin);
-    bytes.append(block, count);
-    if (count < sizeof(block)) break;
-  }
-  if (std::ferror(stdin)) return absl::UnavailableError("stdin: cannot read");
-  return CleanText(std::move(bytes), "stdin");
-}
-
 // A tokenizer, and how many columns with tabs between a line that it encodes has.
 struct Loaded {
   std::unique_ptr<Tokenizer> tokenizer;
@@ -119,7 +107,7 @@ absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
 
 absl::Status RunTokenizerEncode(const TokenizerFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const Loaded loaded, Load(flags));
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextStdin());
   int64_t number = 0;
   for (const absl::string_view line : Lines(text)) {
     ++number;
@@ -138,7 +126,7 @@ absl::Status RunTokenizerEncode(const TokenizerFlags& flags) {
 absl::Status RunTokenizerDecode(const TokenizerFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const Loaded loaded, Load(flags));
   const Tokenizer* tokenizer = loaded.tokenizer.get();
-  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadStdin());
+  WEFT_ASSIGN_OR_RETURN(const std::string text, ReadTextStdin());
   int64_t number = 0;
   for (const absl::string_view line : Lines(text)) {
     ++number;

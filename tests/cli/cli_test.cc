@@ -14,7 +14,8 @@ namespace weft {
 
 pid_t CliTest::Start(const Args& args, const RunSettings& settings) {
   PutBytes(captured_.Path("in"), settings.input);
-  const std::string in = captured_.Path("in"), err = captured_.Path("err");
+  const std::string in = settings.stdin_path.empty() ? captured_.Path("in") : settings.stdin_path;
+  const std::string err = captured_.Path("err");
   const std::string out = settings.stdout_path.empty() ? captured_.Path("out") : settings.stdout_path;
   std::vector<std::string> words = Join({WEFT_PROGRAM}, args);
   std::vector<char*> argv;

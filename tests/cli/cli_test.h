@@ -21,6 +21,7 @@ struct Outcome {
 
 struct RunSettings {
   std::string input = {};        // stdin
+  std::string stdin_path = {};   // "": `input`
   std::string stdout_path = {};  // "": captured
   int64_t file_size_limit = -1;  // bytes a file may have, as on a full disk; -1: none
   bool obey_modes = false;       // the modes of files bind the program also where root runs it

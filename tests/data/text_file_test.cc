@@ -39,6 +39,17 @@ TEST(TextFileTest, AFileThatCannotBeReadIsNamedByItsFullPath) {
   EXPECT_EQ(Message(missing), "/no/such/file: cannot read: No such file or directory");
 }
 
+TEST(TextFileTest, OneLineIsALineThatIsReadBackAsItIs) {
+  for (const char* text : {"", "plain é 😀", "a\u2028b\fc", "a\nb\r\n", "\xC3", "\xE2\x82z\xFF"}) {
+    const std::string line = OneLine(text);
+    EXPECT_EQ(*CleanText(line + "\n", "f"), line + "\n");
+    EXPECT_EQ(Lines(line + "\n").size(), 1);
+  }
+  EXPECT_EQ(OneLine("é😀"), "é😀");
+  EXPECT_EQ(OneLine("a\nb\r\n"), "a b  ");
+  EXPECT_EQ(OneLine("\xE2\x82z\xFF"), "\uFFFD\uFFFDz\uFFFD");
+}
+
 TEST(TextFileTest, LinesEndAtNewlinesOnly) {
   EXPECT_THAT(Lines("a\nb\n"), ElementsAre("a", "b"));
   EXPECT_THAT(Lines("a\nb"), ElementsAre("a", "b"));
