@@ -101,17 +101,13 @@ std::string CountReferences(const ExampleSet& examples) {
   return absl::StrCat(examples.reference_count(0));
 }
 
-// Line i answers line i of the sources. A line that is no example (empty, or with an empty side) has an empty one; a line break
-// that a model of bytes says becomes a space.
+// Line i answers line i of the sources. A line that is no example (empty, or with an empty side) has an empty one.
 absl::Status WriteAnswers(const std::string& path, const ExampleLines& lines, const std::vector<std::string>& answers) {
   std::string text;
   int64_t line = 1;
   for (size_t i = 0; i < answers.size(); ++i, ++line) {
     for (; line < lines.of_example[i]; ++line) text.push_back('\n');
-    std::string answer = answers[i];
-    std::replace_if(
-        answer.begin(), answer.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-    absl::StrAppend(&text, answer, "\n");
+    absl::StrAppend(&text, answers[i], "\n");
   }
   for (; line <= lines.count; ++line) text.push_back('\n');
   return AtomicWrite(path, text);

@@ -178,7 +178,7 @@ class Generation {
     return answers;
   }
 
-  // The end of line i: the first of `answers`, or all of them as JSON.
+  // The end of line i: the first of `answers`, or all of them as JSON. The answer to a source is one line, whatever it says.
   void Report(int64_t i, const std::vector<Answer>& answers) {
     if (flags_.json) {
       nlohmann::ordered_json json{{"prompt", inputs_[i].text}, {"text", answers.empty() ? "" : answers[0].text}};
@@ -190,7 +190,7 @@ class Generation {
       }
       output_.Add(i, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     } else if (!answers.empty()) {
-      output_.Add(i, answers[0].text);
+      output_.Add(i, session_.kind() == DataKind::kPairs ? OneLine(answers[0].text) : answers[0].text);
     }
     output_.Finish(i);
   }

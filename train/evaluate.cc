@@ -10,6 +10,7 @@
 #include "autograd/base/parallel.h"
 #include "autograd/base/status.h"
 #include "data/edit_distance.h"
+#include "data/text_file.h"
 #include "train/decode.h"
 
 namespace weft {
@@ -155,7 +156,10 @@ absl::StatusOr<Evaluation> Evaluate(const Transformer& model, const Parameters& 
   if (decode) {
     answers = DecodeAnswers(model, parameters, examples, 0, examples.size(), batch_size, answer_options);
     if (answer_options.target_tokenizer != nullptr) {
-      for (const auto& answer : answers) evaluation.answers.push_back(answer_options.target_tokenizer->Decode(answer));
+      // As a file of them has it, so that a score of that file is the score here.
+      for (const auto& answer : answers) {
+        evaluation.answers.push_back(OneLine(answer_options.target_tokenizer->Decode(answer)));
+      }
     }
   }
   PairScores scores;

@@ -28,7 +28,7 @@ struct Evaluation {
   int64_t examples = 0;
   int64_t targets = 0;
   std::vector<MetricScore> metrics;  // loss, perplexity, accuracy always; then what was asked for, in the order of the call
-  std::vector<std::string> answers;  // pairs, if answers were made: the text of each example's
+  std::vector<std::string> answers;  // pairs, if answers were made: the text of each example's, as OneLine writes it
   // The value of a metric; NaN when it is not there.
   double Get(absl::string_view name) const;
 };

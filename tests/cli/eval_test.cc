@@ -75,6 +75,22 @@ TEST_F(EvalTest, LineIOfTheOutputAnswersLineI) {
   EXPECT_EQ(two["chrf_signature"], score["signature"]);
 }
 
+// Half of the bytes of the targets are the first one of two-byte characters: after a few updates answers are nothing else.
+TEST_F(EvalTest, WhatIsWrittenIsWhatWasScoredThoughItBeNoUtf8) {
+  Write("b.en", "ab\nba\nabb\nbab\n");
+  Write("b.de", "\u00e9\u00e8\u00ea\n\u00e4\u00eb\u00e0\n\u00ec\u00ed\u00ee\u00ef\n\u00f9\u00fa\u00fb\n");
+  ASSERT_THAT(Train("bytes", {"--set", "data.train=[\"b.en\", \"b.de\"]", "--set", "data.valid=[\"b.en\", \"b.de\"]", "--set",
+                              "data.tokenizer={ kind = \"byte\" }", "--set", "optimizer.lr=0.05", "--set", "train.steps=6"}),
+              Succeeds());
+  const Outcome eval = Weft({"eval", "bytes", "--json", "--metrics", "cer", "--output", "a.txt"});
+  ASSERT_THAT(eval, Succeeds());
+  ASSERT_THAT(Read("a.txt"), HasSubstr("\uFFFD"));
+  const Outcome score =
+      Weft({"score", "--metric", "cer", "--json", "--lowercase", "--hypothesis", "a.txt", "--reference", "b.de"});
+  ASSERT_THAT(score, Succeeds());
+  EXPECT_EQ(Json::parse(eval.out)["cer"], Json::parse(score.out)["score"]);
+}
+
 TEST_F(EvalTest, FlagsThatMeanNothingAreRefused) {
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "bleurt"}), Fails(2, "bleurt"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "cer", "--tokenize", "13a"}), Fails(2, "they are BLEU's"));

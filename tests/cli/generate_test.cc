@@ -1,4 +1,5 @@
 // `weft generate`: what it reads, what it prints for a line, and flags that contradict the model.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,22 @@ TEST_F(GenerateTest, InvalidPromptsAreNamedOnce) {
             "--prompt 2:1: invalid UTF-8 at byte offset 1: found the bytes FF\n");
   EXPECT_EQ(Weft({"attention", "run", "--input", "b\xff"}).err,
             "--input:1: invalid UTF-8 at byte offset 1: found the bytes FF\n");
+}
+
+// Bytes at random, 9 a line: of 300 lines some have a line break, and all have bytes that are no UTF-8.
+TEST_F(GenerateTest, LineIAnswersLineIWhateverTheModelSays) {
+  std::string sources;
+  for (int i = 0; i < 300; ++i) absl::StrAppend(&sources, i % 2 == 0 ? "ab" : "ba", "\n");
+  const Args sample = {"generate", "run", "--temperature", "1000"};
+  const std::string lines = Weft(sample, {.input = sources}).out;
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 300);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\r'), 0);
+  Write("answers.txt", lines);
+  EXPECT_THAT(Weft({"score", "--metric", "cer", "--hypothesis", "answers.txt", "--reference", "answers.txt"}), Succeeds());
+  // In JSON a line break is no end of a line, and stays.
+  const std::string json = Weft(Join(sample, {"--json"}), {.input = sources}).out;
+  EXPECT_THAT(json, HasSubstr("\\n"));
+  EXPECT_THAT(json, HasSubstr("\\r"));
 }
 
 // <bos> and 9 bytes: all that the model can look at, and what a beam of 1 says.
