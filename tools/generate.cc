@@ -75,6 +75,10 @@ struct Answer {
   double score = 0;
 };
 
+int64_t MaxNewTokens(const GenerateFlags& flags) { return flags.max_new_tokens.value_or(256); }
+// Whether hypotheses are searched, or only listed with their scores as a search does.
+bool Searches(const GenerateFlags& flags) { return flags.beam.value_or(1) > 1 || flags.n_best.value_or(1) > 1; }
+
 class Generation {
  public:
   Generation(const GenerateFlags& flags, const Session& session, const std::vector<Input>& inputs,
@@ -84,19 +88,19 @@ class Generation {
         model_(*session.model),
         inputs_(inputs),
         ids_(ids),
-        options_{.max_new_tokens = flags.max_new_tokens,
-                 .temperature = flags.temperature,
-                 .top_k = flags.top_k,
-                 .top_p = flags.top_p,
-                 .min_p = flags.min_p,
-                 .repetition_penalty = flags.repetition_penalty,
-                 .min_new_tokens = flags.min_length,
+        options_{.max_new_tokens = MaxNewTokens(flags),
+                 .temperature = flags.temperature.value_or(0),
+                 .top_k = flags.top_k.value_or(0),
+                 .top_p = flags.top_p.value_or(1),
+                 .min_p = flags.min_p.value_or(0),
+                 .repetition_penalty = flags.repetition_penalty.value_or(1),
+                 .min_new_tokens = flags.min_length.value_or(0),
                  .seed = static_cast<uint64_t>(flags.seed)},
-        beams_{.beam = flags.beam,
-               .length_penalty = flags.length_penalty,
-               .min_length = flags.min_length,
-               .max_length = flags.max_new_tokens,
-               .n_best = flags.n_best},
+        beams_{.beam = flags.beam.value_or(1),
+               .length_penalty = flags.length_penalty.value_or(1),
+               .min_length = options_.min_new_tokens,
+               .max_length = options_.max_new_tokens,
+               .n_best = flags.n_best.value_or(1)},
         output_(static_cast<int64_t>(inputs.size()), stdout) {}
 
   void Run() {
@@ -105,7 +109,7 @@ class Generation {
       if (ids_[i].empty()) Report(static_cast<int64_t>(i), {Answer()});
     }
     if (session_.kind() == DataKind::kPairs) {
-      ForBatches(ids_, searches() ? SourcesAtOnce(flags_.beam) : 64,
+      ForBatches(ids_, searches() ? SourcesAtOnce(beams_.beam) : 64,
                  [&](absl::Span<const int64_t> batch) { AnswerSources(batch); });
     } else if (session_.kind() == DataKind::kText) {
       ForBatches(ids_, 1, [&](absl::Span<const int64_t> batch) { ContinuePrompt(batch[0]); });
@@ -115,7 +119,7 @@ class Generation {
   }
 
  private:
-  bool searches() const { return flags_.beam > 1 || flags_.n_best > 1; }
+  bool searches() const { return Searches(flags_); }
 
   void AnswerSources(absl::Span<const int64_t> batch) {
     Context context(*session_.parameters);
@@ -205,18 +209,39 @@ class Generation {
   OrderedOutput output_;
 };
 
-// Flags that contradict each other or the model; what one flag alone may be is checked where it is read.
-absl::Status CheckFlags(const GenerateFlags& flags, DataKind kind) {
-  if (flags.min_length > flags.max_new_tokens) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--min-length: found ", flags.min_length, ", allowed at most --max-new-tokens = ", flags.max_new_tokens));
+// Flags that contradict each other or the model, or would do nothing; what one flag alone may be is checked where it is read.
+absl::Status CheckFlags(const GenerateFlags& flags, const Session& session) {
+  const DataKind kind = session.kind();
+  if (kind == DataKind::kLabels) {
+    const std::pair<const char*, bool> given[] = {{"--max-new-tokens", flags.max_new_tokens.has_value()},
+                                                  {"--temperature", flags.temperature.has_value()},
+                                                  {"--top-k", flags.top_k.has_value()},
+                                                  {"--top-p", flags.top_p.has_value()},
+                                                  {"--min-p", flags.min_p.has_value()},
+                                                  {"--repetition-penalty", flags.repetition_penalty.has_value()},
+                                                  {"--min-length", flags.min_length.has_value()},
+                                                  {"--beam", flags.beam.has_value()}};
+    for (const auto& [name, is_given] : given) {
+      if (is_given) return absl::InvalidArgumentError(absl::StrCat(name, ": a classifier names one class and makes no text"));
+    }
   }
-  if ((flags.beam > 1 || flags.n_best > 1) && kind == DataKind::kLabels) {
-    return absl::InvalidArgumentError("--beam: a classifier names one class and searches no text");
+  if (flags.length_penalty.has_value() && !Searches(flags)) {
+    return absl::InvalidArgumentError("--length-penalty: greedy answers have none; give --beam above 1 as well");
   }
-  if (flags.min_length > 0 && kind != DataKind::kPairs) {
+  if (!flags.min_length.has_value()) return absl::OkStatus();
+  if (kind != DataKind::kPairs) {
     return absl::InvalidArgumentError(
         absl::StrCat("--min-length: only answers of a model of pairs end by themselves; this one has ", DataKindName(kind)));
+  }
+  if (*flags.min_length > MaxNewTokens(flags)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--min-length: found ", *flags.min_length, ", allowed at most --max-new-tokens = ", MaxNewTokens(flags)));
+  }
+  const int64_t longest = LongestAnswer(*session.model);
+  if (longest > 0 && *flags.min_length > longest) {
+    return absl::InvalidArgumentError(absl::StrCat("--min-length: found ", *flags.min_length, ", allowed at most ", longest,
+                                                   ": the model takes ", session.model->max_length(),
+                                                   " positions, and <bos> has the first"));
   }
   return absl::OkStatus();
 }
@@ -225,7 +250,7 @@ absl::Status CheckFlags(const GenerateFlags& flags, DataKind kind) {
 
 absl::Status RunGenerate(const GenerateFlags& flags) {
   WEFT_ASSIGN_OR_RETURN(const auto session, Session::Load(flags.run));
-  WEFT_RETURN_IF_ERROR(CheckFlags(flags, session->kind()));
+  WEFT_RETURN_IF_ERROR(CheckFlags(flags, *session));
   WEFT_ASSIGN_OR_RETURN(const std::vector<Input> inputs, ReadInputs(flags));
   const bool is_text = session->kind() == DataKind::kText;
   WEFT_ASSIGN_OR_RETURN(const auto ids,

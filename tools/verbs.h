@@ -38,17 +38,15 @@ std::vector<std::string> EvaluationMetrics();
 
 struct GenerateFlags {
   std::string run;
-  std::vector<std::string> prompts;  // empty: one a line of stdin
-  int64_t max_new_tokens = 256;
-  double temperature = 0;
-  int64_t top_k = 0;
-  double top_p = 1;
-  double min_p = 0;
-  double repetition_penalty = 1;
-  int64_t min_length = 0;
-  int64_t beam = 1;  // 1: no search
-  double length_penalty = 1;
-  int64_t n_best = 1;
+  std::vector<std::string> prompts;       // empty: one a line of stdin
+  std::optional<int64_t> max_new_tokens;  // not given: 256; the others as in DecodeOptions and BeamOptions
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p, min_p, repetition_penalty;
+  std::optional<int64_t> min_length;
+  std::optional<int64_t> beam;  // 1, as if not given: no search
+  std::optional<double> length_penalty;
+  std::optional<int64_t> n_best;
   int64_t seed = 1;
   bool json = false;
 };

@@ -90,5 +90,23 @@ TEST_F(GenerateTest, AnAnswerOfTheModelsLimitCanBeLookedAt) {
   EXPECT_EQ(Json::parse(Weft(Join(generate, {"--beam", "1", "--n-best", "2"})).out)["text"], json["answer"]);
 }
 
+TEST_F(GenerateTest, FlagsThatWouldDoNothingAreRefused) {
+  const Args generate = {"generate", "run", "--prompt", "ab"};
+  EXPECT_THAT(Weft(Join(generate, {"--beam", "1", "--length-penalty", "2"})), Fails(2, "give --beam above 1 as well"));
+  EXPECT_THAT(Weft(Join(generate, {"--beam", "1", "--n-best", "2", "--json", "--length-penalty", "2"})), Succeeds());
+  EXPECT_THAT(Weft(Join(generate, {"--min-length", "10"})),
+              Fails(2, "--min-length: found 10, allowed at most 9: the model takes 10 positions"));
+  EXPECT_EQ(Json::parse(Weft(Join(generate, {"--min-length", "9", "--json"})).out)["prompt"], "ab");
+
+  Write("job.toml", kLabels);
+  Write("labels.tsv", "aa\tleft\nbb\tright\n");
+  ASSERT_THAT(Train("labels"), Succeeds());
+  const Args classify = {"generate", "labels", "--prompt", "ab"};
+  const std::vector<Args> all = {{"--max-new-tokens", "5"}, {"--temperature", "1"}, {"--repetition-penalty", "2"},
+                                 {"--min-length", "1"},     {"--beam", "2"},        {"--beam", "1", "--length-penalty", "2"}};
+  for (const Args& flags : all) EXPECT_THAT(Weft(Join(classify, flags)), Fails(2, flags[0] + ": a classifier names one class"));
+  EXPECT_THAT(Weft(Join(classify, {"--seed", "3"})), Succeeds());
+}
+
 }  // namespace
 }  // namespace weft
