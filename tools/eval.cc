@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "autograd/base/status.h"
 #include "data/file.h"
+#include "tools/bleu_flags.h"
 #include "tools/signature.h"
 #include "tools/verbs.h"
 #include "train/evaluate.h"
@@ -15,6 +16,24 @@
 
 namespace weft {
 namespace {
+
+// Whether the flags of `weft eval` mean something for this model and these metrics.
+absl::Status CheckFlags(const EvalFlags& flags, const Session& session, const std::vector<std::string>& metrics, int64_t beam) {
+  const char* how = flags.beam.has_value() ? "--beam" : flags.length_penalty.has_value() ? "--length-penalty" : nullptr;
+  const bool keeps = !flags.output.empty();
+  if (session.kind() != DataKind::kPairs && (how != nullptr || keeps)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(how != nullptr ? how : "--output", ": ", flags.run, " generates no answers (its data are no pairs)"));
+  }
+  if (how != nullptr && !keeps && std::none_of(metrics.begin(), metrics.end(), ComparesAnswers)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        how, ": no answers are made; give --output, or --metrics exact_match, per, bleu, chrf, chrf++, wer or cer"));
+  }
+  if (flags.length_penalty.has_value() && beam == 1) {
+    return absl::InvalidArgumentError("--length-penalty: greedy answers have none; give --beam above 1 as well");
+  }
+  return absl::OkStatus();
+}
 
 // The validation set that the run itself used. A checkpoint holds no data paths; the config.toml of the run folder around it
 // does.
@@ -75,19 +94,10 @@ std::vector<std::string> ChooseMetrics(const EvalFlags& flags, const Session& se
 absl::StatusOr<TextMetricOptions> ChooseTextOptions(const EvalFlags& flags, const Session& session,
                                                     const std::vector<std::string>& metrics) {
   TextMetricOptions options = ToTextMetricOptions(session.config.valid);
-  const bool bleu = std::find(metrics.begin(), metrics.end(), "bleu") != metrics.end();
-  if ((flags.tokenize.has_value() || flags.smooth.has_value()) && !bleu) {
-    return absl::InvalidArgumentError("--tokenize and --smooth: they are BLEU's; give --metrics bleu as well");
-  }
+  WEFT_RETURN_IF_ERROR(ReadBleuFlags(flags.tokenize, flags.smooth, metrics, "--metrics", &options));
   if (flags.lowercase && std::none_of(metrics.begin(), metrics.end(), IsTextMetric)) {
     return absl::InvalidArgumentError(
         "--lowercase: no metric compares text; give --metrics bleu, chrf, chrf++, wer or cer as well");
-  }
-  if (flags.tokenize.has_value()) {
-    WEFT_ASSIGN_OR_RETURN(options.tokenizer, ParseScoreTokenizer(*flags.tokenize));
-  }
-  if (flags.smooth.has_value()) {
-    WEFT_ASSIGN_OR_RETURN(options.smoothing, ParseBleuSmoothing(*flags.smooth));
   }
   if (flags.lowercase) options.lowercase = true;
   return options;
@@ -159,17 +169,7 @@ absl::Status RunEval(const EvalFlags& flags) {
                               .target_tokenizer = session->target_tokenizer.get(),
                               .text = text,
                               .keep = !flags.output.empty()};
-  const bool pairs = session->kind() == DataKind::kPairs;
-  if (answers.beam > 1 && !pairs) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--beam ", answers.beam, ": ", checkpoint, " generates no answers to score (its data are no pairs)"));
-  }
-  if (answers.keep && !pairs) {
-    return absl::InvalidArgumentError(absl::StrCat("--output: ", checkpoint, " generates no answers (its data are no pairs)"));
-  }
-  if (flags.length_penalty.has_value() && answers.beam == 1) {
-    return absl::InvalidArgumentError("--length-penalty: greedy answers have none; give --beam N as well");
-  }
+  WEFT_RETURN_IF_ERROR(CheckFlags(flags, *session, metrics, answers.beam));
   EvaluationData data;
   if (flags.data.empty()) {
     WEFT_ASSIGN_OR_RETURN(data, OwnValidationSet(checkpoint, *session));

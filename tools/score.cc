@@ -7,6 +7,7 @@
 #include "data/scores/bootstrap.h"
 #include "data/scores/metric.h"
 #include "data/text_file.h"
+#include "tools/bleu_flags.h"
 #include "tools/signature.h"
 #include "tools/verbs.h"
 
@@ -119,8 +120,7 @@ absl::Status RunScore(const ScoreFlags& flags) {
   }
   TextMetricOptions options;
   options.lowercase = flags.lowercase;
-  WEFT_ASSIGN_OR_RETURN(options.tokenizer, ParseScoreTokenizer(flags.tokenize));
-  WEFT_ASSIGN_OR_RETURN(options.smoothing, ParseBleuSmoothing(flags.smooth));
+  WEFT_RETURN_IF_ERROR(ReadBleuFlags(flags.tokenize, flags.smooth, flags.metrics, "--metric", &options));
   WEFT_ASSIGN_OR_RETURN(const std::vector<ScoredFile> hypotheses, ReadFiles(flags.hypotheses));
   WEFT_ASSIGN_OR_RETURN(const std::vector<ScoredFile> references, ReadFiles(flags.references));
   for (const ScoredFile& hypothesis : hypotheses) {

@@ -76,7 +76,7 @@ struct ScoreFlags {
   std::vector<std::string> metrics = {"bleu"};
   std::vector<std::string> hypotheses;  // one; two with `paired`
   std::vector<std::string> references;
-  std::string tokenize = "13a", smooth = "exp";
+  std::optional<std::string> tokenize, smooth;  // not given: 13a, exp
   bool lowercase = false, paired = false, json = false;
 };
 absl::Status RunScore(const ScoreFlags& flags);

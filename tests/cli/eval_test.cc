@@ -94,7 +94,11 @@ TEST_F(EvalTest, WhatIsWrittenIsWhatWasScoredThoughItBeNoUtf8) {
 TEST_F(EvalTest, FlagsThatMeanNothingAreRefused) {
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "bleurt"}), Fails(2, "bleurt"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "cer", "--tokenize", "13a"}), Fails(2, "they are BLEU's"));
-  EXPECT_THAT(Weft({"eval", "run", "--tokenize", "14a"}), Fails(2, "tokenize: found 14a, allowed: 13a"));
+  EXPECT_THAT(Weft({"eval", "run", "--tokenize", "14a"}), Fails(2, "--tokenize: found 14a, allowed: 13a"));
+  EXPECT_THAT(Weft({"eval", "run", "--metrics", "loss", "--beam", "3"}),
+              Fails(2, "--beam: no answers are made; give --output"));
+  EXPECT_THAT(Weft({"eval", "run", "--metrics", "loss", "--beam", "3", "--output", "a.txt"}), Succeeds());
+  EXPECT_THAT(Weft({"eval", "run", "--metrics", "loss", "--length-penalty", "1"}), Fails(2, "--length-penalty: no answers"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "per", "--lowercase"}), Fails(2, "no metric compares text"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "bits_per_byte"}), Fails(2, "bits_per_byte needs a text, found pairs"));
   EXPECT_THAT(Weft({"eval", "run", "--output", "none/answers.txt"}), Fails(1, "none/answers.txt"));

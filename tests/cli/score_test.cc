@@ -96,8 +96,12 @@ TEST_F(ScoreTest, WrongCommandLinesExitTwo) {
   const Args files = {"score", "--hypothesis", "a.txt", "--reference", "ref.txt"};
   EXPECT_THAT(Weft({"score", "--hypothesis", "a.txt"}), Fails(2, "--reference"));
   EXPECT_THAT(Weft(Join(files, {"--metric", "rouge"})), Fails(2, "rouge"));
-  EXPECT_THAT(Weft(Join(files, {"--tokenize", "zh"})), Fails(2, "tokenize: found zh, allowed: 13a intl char none"));
-  EXPECT_THAT(Weft(Join(files, {"--smooth", "laplace"})), Fails(2, "smooth: found laplace, allowed: exp floor add-k none"));
+  EXPECT_THAT(Weft(Join(files, {"--tokenize", "zh"})), Fails(2, "--tokenize: found zh, allowed: 13a intl char none"));
+  EXPECT_THAT(Weft(Join(files, {"--smooth", "laplace"})), Fails(2, "--smooth: found laplace, allowed: exp floor add-k none"));
+  for (const char* flag : {"--tokenize=intl", "--smooth=none"}) {
+    EXPECT_THAT(Weft(Join(files, {"--metric", "chrf", "--metric", "wer", flag})), Fails(2, "give --metric bleu as well"));
+    EXPECT_THAT(Weft(Join(files, {"--metric", "chrf", "--metric", "bleu", flag})), Succeeds());
+  }
   EXPECT_THAT(Weft(Join(files, {"--paired"})), Fails(2, "--hypothesis: found 1, allowed two with --paired"));
   EXPECT_THAT(Weft(Join(files, {"--hypothesis", "b.txt"})), Fails(2, "--hypothesis: found 2, allowed one"));
 }

@@ -155,7 +155,7 @@ TEST_F(VerbsTest, EvalAndValidationsCanUseABeam) {
   EXPECT_EQ(asked["loss"], greedy["loss"]);
   EXPECT_NE(asked["per"], greedy["per"]);
   EXPECT_EQ(scores({"beam/checkpoints/step-20.weft", "--beam", "1"})["per"], greedy["per"]);
-  EXPECT_THAT(Weft({"eval", "run", "--length-penalty", "0.5"}), Fails(2, "give --beam N"));
+  EXPECT_THAT(Weft({"eval", "run", "--length-penalty", "0.5"}), Fails(2, "give --beam above 1"));
 }
 
 TEST_F(VerbsTest, GenerateKeepsTheNumberOfLines) {
