@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -85,11 +86,46 @@ absl::Status SyncFolderOf(const std::string& path) {
   return absl::OkStatus();
 }
 
+bool SameFile(const struct stat& a, const struct stat& b) { return a.st_ino == b.st_ino && a.st_dev == b.st_dev; }
+
 // Whether `path` is still the file that `file` is open on.
 bool IsStillAt(const std::string& path, const FileHandle& file) {
   struct stat open_file, there;
-  return ::fstat(file.fd(), &open_file) == 0 && ::stat(path.c_str(), &there) == 0 && open_file.st_ino == there.st_ino &&
-         open_file.st_dev == there.st_dev;
+  return ::fstat(file.fd(), &open_file) == 0 && ::stat(path.c_str(), &there) == 0 && SameFile(open_file, there);
+}
+
+// The path that the symbolic links at the end of `path` lead to, where there need not be a file.
+absl::StatusOr<std::string> FollowLinks(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as Linux has it
+  std::filesystem::path at = path;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    std::error_code no_link;
+    const std::filesystem::path target = std::filesystem::read_symlink(at, no_link);
+    if (no_link) return at.string();
+    at = at.parent_path() / target;
+  }
+  return FileError(path, "cannot open", ELOOP);
+}
+
+// How WriteOutput writes.
+struct Destination {
+  enum class Way { kReplace, kInto, kStdout };
+  Way way;
+  std::string file;  // behind symbolic links, for kReplace
+};
+
+absl::StatusOr<Destination> FindDestination(const std::string& path) {
+  struct stat there, printed, behind;
+  const bool exists = ::stat(path.c_str(), &there) == 0;
+  if (exists && S_ISDIR(there.st_mode)) return FileError(path, "cannot write", EISDIR);
+  if (exists && ::fstat(STDOUT_FILENO, &printed) == 0 && SameFile(there, printed)) {
+    return Destination{Destination::Way::kStdout, path};
+  }
+  if (exists && !S_ISREG(there.st_mode)) return Destination{Destination::Way::kInto, path};
+  WEFT_ASSIGN_OR_RETURN(const std::string file, FollowLinks(path));
+  // /dev/fd/N of a file whose name is gone leads nowhere.
+  const bool found = !exists || (::stat(file.c_str(), &behind) == 0 && SameFile(there, behind));
+  return Destination{found ? Destination::Way::kReplace : Destination::Way::kInto, file};
 }
 
 }  // namespace
@@ -131,6 +167,38 @@ absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_
 
 absl::Status AtomicWrite(const std::string& path, absl::string_view contents) {
   return AtomicWrite(path, absl::MakeConstSpan(&contents, 1));
+}
+
+absl::Status WriteOutput(const std::string& path, absl::Span<const absl::string_view> pieces) {
+  WEFT_ASSIGN_OR_RETURN(const Destination destination, FindDestination(path));
+  if (destination.way == Destination::Way::kReplace) return AtomicWrite(destination.file, pieces);
+  const bool printed = destination.way == Destination::Way::kStdout;
+  if (printed && std::fflush(stdout) != 0) return FileError(path, "cannot write", errno);
+  // A copy of the descriptor shares its place in the file.
+  FileHandle file(printed ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : OpenRetrying(path, O_WRONLY | O_TRUNC));
+  if (file.fd() < 0) return FileError(path, "cannot open", errno);
+  for (absl::string_view piece : pieces) WEFT_RETURN_IF_ERROR(WriteAll(file, path, piece));
+  return absl::OkStatus();
+}
+
+absl::Status WriteOutput(const std::string& path, absl::string_view contents) {
+  return WriteOutput(path, absl::MakeConstSpan(&contents, 1));
+}
+
+absl::Status CheckOutput(const std::string& path) {
+  WEFT_ASSIGN_OR_RETURN(const Destination destination, FindDestination(path));
+  const auto allowed = [](const std::string& name, int mode) {
+    return ::faccessat(AT_FDCWD, name.c_str(), mode, AT_EACCESS) == 0;
+  };
+  switch (destination.way) {
+    case Destination::Way::kReplace:
+      return allowed(FolderOf(destination.file), W_OK | X_OK) ? absl::OkStatus() : FileError(path, "cannot create", errno);
+    case Destination::Way::kInto:
+      return allowed(path, W_OK) ? absl::OkStatus() : FileError(path, "cannot write", errno);
+    case Destination::Way::kStdout:
+      break;
+  }
+  return absl::OkStatus();
 }
 
 bool IsTemporaryName(absl::string_view name) {

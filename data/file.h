@@ -39,6 +39,18 @@ absl::Status FileError(const std::string& path, absl::string_view what, int erro
 // rename, fsync of the folder. On an error the temporary is removed and the old file, if any, is as it was.
 absl::Status AtomicWrite(const std::string& path, absl::Span<const absl::string_view> pieces);
 absl::Status AtomicWrite(const std::string& path, absl::string_view contents);
+// The first of these two, or WriteOutput.
+using FileWriter = absl::Status (*)(const std::string& path, absl::Span<const absl::string_view> pieces);
+
+// Writes a result to a path that the user named. As AtomicWrite, but what is not a regular file is never replaced: behind a
+// symbolic link the file that it leads to is, and the bytes go into a pipe or a device as it is. They go to stdout, behind what
+// was printed, where `path` is the file that it is open on (as /dev/stdout always is).
+absl::Status WriteOutput(const std::string& path, absl::Span<const absl::string_view> pieces);
+absl::Status WriteOutput(const std::string& path, absl::string_view contents);
+// Whether WriteOutput can be expected to succeed, to be asked before the work whose result it is: FileError for a folder, a
+// missing folder around the file, and permissions. Changes nothing.
+absl::Status CheckOutput(const std::string& path);
+
 // Whether `name` (without folder) is that of a temporary left by an AtomicWrite of a process that was killed.
 bool IsTemporaryName(absl::string_view name);
 

@@ -4,12 +4,14 @@
 
 #include "absl/strings/str_format.h"
 #include "autograd/base/status.h"
+#include "tools/output_flag.h"
 #include "tools/verbs.h"
 #include "train/run_dir.h"
 
 namespace weft {
 
 absl::Status RunAverage(const AverageFlags& flags) {
+  WEFT_RETURN_IF_ERROR(CheckOutputFlag(flags.output, flags.overwrite));
   std::vector<std::string> paths;
   for (const std::string& input : flags.inputs) {
     std::error_code error;
@@ -19,9 +21,6 @@ absl::Status RunAverage(const AverageFlags& flags) {
     } else {
       paths.push_back(input);
     }
-  }
-  if (std::filesystem::exists(flags.output) && !flags.overwrite) {
-    return absl::InvalidArgumentError(absl::StrFormat("-o: %s exists; choose another name, or --overwrite it", flags.output));
   }
   WEFT_RETURN_IF_ERROR(MeanOfCheckpoints(paths, flags.output));
   absl::PrintF("mean of %d checkpoints: %s\n", paths.size(), flags.output);

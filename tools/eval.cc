@@ -120,7 +120,7 @@ absl::Status WriteAnswers(const std::string& path, const ExampleLines& lines, co
     absl::StrAppend(&text, answers[i], "\n");
   }
   for (; line <= lines.count; ++line) text.push_back('\n');
-  return AtomicWrite(path, text);
+  return WriteOutput(path, text);
 }
 
 void Print(const EvalFlags& flags, const std::string& checkpoint, const Session& session, const ExampleSet& examples,
@@ -170,6 +170,7 @@ absl::Status RunEval(const EvalFlags& flags) {
                               .text = text,
                               .keep = !flags.output.empty()};
   WEFT_RETURN_IF_ERROR(CheckFlags(flags, *session, metrics, answers.beam));
+  if (answers.keep) WEFT_RETURN_IF_ERROR(CheckOutput(flags.output));
   EvaluationData data;
   if (flags.data.empty()) {
     WEFT_ASSIGN_OR_RETURN(data, OwnValidationSet(checkpoint, *session));
@@ -179,9 +180,9 @@ absl::Status RunEval(const EvalFlags& flags) {
   GradientRunner runner(*session->model, *session->parameters);
   WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*session->model, *session->parameters, data.examples, metrics,
                                                               valid.batch_size, &runner, answers));
-  if (answers.keep) WEFT_RETURN_IF_ERROR(WriteAnswers(flags.output, data.lines, evaluation.answers));
+  // The scores first: a disk that is full takes the file only.
   Print(flags, checkpoint, *session, data.examples, evaluation, text);
-  return absl::OkStatus();
+  return answers.keep ? WriteAnswers(flags.output, data.lines, evaluation.answers) : absl::OkStatus();
 }
 
 }  // namespace weft

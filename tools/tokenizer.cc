@@ -15,6 +15,7 @@
 #include "data/text_file.h"
 #include "data/tokenizer_file.h"
 #include "data/utf8.h"
+#include "tools/output_flag.h"
 #include "tools/verbs.h"
 #include "train/checkpoint.h"
 #include "train/run_dir.h"
@@ -80,9 +81,7 @@ void PrintRow(const Tokenizer& tokenizer, const SerializedTokenizer& stored, int
 
 absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
   WEFT_RETURN_IF_ERROR(CheckTokenizerOptions(flags.options));
-  if (std::filesystem::exists(flags.output) && !flags.overwrite) {
-    return absl::InvalidArgumentError(absl::StrFormat("-o: %s exists; choose another name, or --overwrite it", flags.output));
-  }
+  WEFT_RETURN_IF_ERROR(CheckOutputFlag(flags.output, flags.overwrite));
   std::vector<std::string> texts;
   std::string names;
   for (const std::string& path : flags.texts) {
@@ -99,7 +98,7 @@ absl::Status RunTokenizerTrain(const TokenizerTrainFlags& flags) {
     return absl::Status(built.status().code(), absl::StrCat(names, ": ", built.status().message()));
   }
   WEFT_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer, std::move(built));
-  WEFT_RETURN_IF_ERROR(AtomicWrite(flags.output, TokenizerFileBytes(tokenizer->Serialize())));
+  WEFT_RETURN_IF_ERROR(WriteOutput(flags.output, TokenizerFileBytes(tokenizer->Serialize())));
   std::fputs(notes.c_str(), stderr);
   absl::PrintF("%s: %s, %d ids, hash %016x\n", flags.output, tokenizer->kind(), tokenizer->size(), tokenizer->Fingerprint());
   return absl::OkStatus();

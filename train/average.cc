@@ -115,7 +115,7 @@ absl::Status MeanOfCheckpoints(absl::Span<const std::string> paths, const std::s
     }
     tensors.push_back({stored.name, mean});
   }
-  return SaveCheckpoint(output, newest->meta(), tensors);
+  return SaveCheckpoint(output, newest->meta(), tensors, WriteOutput);
 }
 
 }  // namespace weft

@@ -32,9 +32,9 @@ class WeightAverage {
   Slab slab_;
 };
 
-// Writes to `output` a checkpoint with the mean of the parameters of `paths` (added in f64, in this order) and the step,
-// tokenizers and config of the newest; without an optimizer's state, so it can be evaluated, decoded with and trained from
-// (train.init_from), not resumed. FailedPrecondition, naming both files, for models or tokenizers that differ; errors of
+// Writes to `output` (by WriteOutput) a checkpoint with the mean of the parameters of `paths` (added in f64, in this order) and
+// the step, tokenizers and config of the newest; without an optimizer's state, so it can be evaluated, decoded with and trained
+// from (train.init_from), not resumed. FailedPrecondition, naming both files, for models or tokenizers that differ; errors of
 // reading and writing. REQUIRES: at least one path.
 absl::Status MeanOfCheckpoints(absl::Span<const std::string> paths, const std::string& output);
 

@@ -267,7 +267,8 @@ absl::StatusOr<std::vector<StoredTensor>> PlaceAll(const std::vector<TensorRecor
 
 }  // namespace
 
-absl::Status SaveCheckpoint(const std::string& path, const CheckpointMeta& meta, absl::Span<const NamedTensor> tensors) {
+absl::Status SaveCheckpoint(const std::string& path, const CheckpointMeta& meta, absl::Span<const NamedTensor> tensors,
+                            FileWriter write) {
   std::vector<TensorRecord> records;
   std::set<absl::string_view> names;
   int64_t end = 0;  // from data_start
@@ -307,7 +308,7 @@ absl::Status SaveCheckpoint(const std::string& path, const CheckpointMeta& meta,
   AddHeader(header, &hash);
   for (size_t i = 1; i < pieces.size(); ++i) hash.Add(pieces[i]);
   header.checksum = hash.Digest();
-  return AtomicWrite(path, pieces);
+  return write(path, pieces);
 }
 
 absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {

@@ -63,8 +63,10 @@ struct StoredTensor {
   int64_t bytes = 0;
 };
 
-// Writes atomically (see AtomicWrite). REQUIRES: names are not empty and differ.
-absl::Status SaveCheckpoint(const std::string& path, const CheckpointMeta& meta, absl::Span<const NamedTensor> tensors);
+// Writes atomically (see AtomicWrite), or by WriteOutput to a path that the user named. REQUIRES: names are not empty and
+// differ.
+absl::Status SaveCheckpoint(const std::string& path, const CheckpointMeta& meta, absl::Span<const NamedTensor> tensors,
+                            FileWriter write = AtomicWrite);
 
 class Checkpoint {
  public:

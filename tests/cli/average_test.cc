@@ -34,6 +34,17 @@ TEST_F(AverageTest, OverwritesOnlyWhenAsked) {
   EXPECT_THAT(Weft({"average", "run", "--last", "2", "-o", "mean.weft", "--overwrite"}), Succeeds());
 }
 
+TEST_F(AverageTest, ADeviceIsWrittenAndNotReplaced) {
+  std::filesystem::create_symlink("/dev/null", Path("null"));
+  std::filesystem::create_symlink("/dev/full", Path("full"));
+  EXPECT_THAT(Weft({"average", "run", "--last", "2", "-o", "null"}), Succeeds());
+  EXPECT_THAT(Weft({"average", "run", "--last", "2", "-o", "full", "--overwrite"}), Fails(1, "full: cannot write: No space"));
+  EXPECT_THAT(Weft({"tokenizer", "train", "job.toml", "--kind", "byte", "-o", "null"}), Succeeds());
+  EXPECT_THAT(Weft({"tokenizer", "train", "job.toml", "--kind", "byte", "-o", "full"}),
+              Fails(1, "full: cannot write: No space"));
+  for (const char* name : {"null", "full"}) EXPECT_TRUE(std::filesystem::is_symlink(Path(name))) << name;
+}
+
 TEST_F(AverageTest, RefusesTooFewMissingAndForeignCheckpoints) {
   Write("junk.weft", "junk");
   EXPECT_THAT(Weft({"average", "run", "--last", "9", "-o", "mean.weft"}), Fails(1, "9 are asked for"));

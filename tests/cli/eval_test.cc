@@ -75,6 +75,30 @@ TEST_F(EvalTest, LineIOfTheOutputAnswersLineI) {
   EXPECT_EQ(two["chrf_signature"], score["signature"]);
 }
 
+TEST_F(EvalTest, AnOutputThatCannotBeWrittenDoesNotTakeTheScoresAlong) {
+  std::filesystem::create_symlink("/dev/full", Path("full"));
+  const Outcome full = Weft({"eval", "run", "--json", "--output", "full"});
+  EXPECT_THAT(full, Fails(1, "full: cannot write: No space left on device"));
+  EXPECT_EQ(Json::parse(full.out), Eval({}));
+  // What can be seen beforehand is: nothing is decoded.
+  const Outcome missing = Weft({"eval", "run", "--output", "none/answers.txt"});
+  EXPECT_THAT(missing, Fails(1, "none/answers.txt: cannot create: No such file or directory"));
+  EXPECT_EQ(missing.out, "");
+  std::filesystem::create_directory(Path("closed"));
+  std::filesystem::permissions(Path("closed"), std::filesystem::perms(0500));
+  EXPECT_THAT(Weft({"eval", "run", "--output", "closed/a.txt"}, {.obey_modes = true}), Fails(1, "closed/a.txt: cannot create"));
+}
+
+// Both are then in one file, the scores first.
+TEST_F(EvalTest, TheOutputCanBeStdout) {
+  ASSERT_THAT(Weft({"eval", "run", "--output", "answers.txt"}), Succeeds());
+  const std::string scores = Weft({"eval", "run"}).out, both = scores + Read("answers.txt");
+  std::filesystem::create_symlink("/dev/stdout", Path("out"));
+  EXPECT_EQ(Weft({"eval", "run", "--output", "out"}).out, both);
+  EXPECT_EQ(Weft({"eval", "run", "--output", "answers.txt"}, {.stdout_path = Path("answers.txt")}).code, 0);
+  EXPECT_EQ(Read("answers.txt"), both);
+}
+
 // Half of the bytes of the targets are the first one of two-byte characters: after a few updates answers are nothing else.
 TEST_F(EvalTest, WhatIsWrittenIsWhatWasScoredThoughItBeNoUtf8) {
   Write("b.en", "ab\nba\nabb\nbab\n");
@@ -101,7 +125,6 @@ TEST_F(EvalTest, FlagsThatMeanNothingAreRefused) {
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "loss", "--length-penalty", "1"}), Fails(2, "--length-penalty: no answers"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "per", "--lowercase"}), Fails(2, "no metric compares text"));
   EXPECT_THAT(Weft({"eval", "run", "--metrics", "bits_per_byte"}), Fails(2, "bits_per_byte needs a text, found pairs"));
-  EXPECT_THAT(Weft({"eval", "run", "--output", "none/answers.txt"}), Fails(1, "none/answers.txt"));
   EXPECT_THAT(Weft({"eval", "run", "--data", "v.en", "t.de"}), Fails(1, "found 5 lines in "));
 }
 
