@@ -111,8 +111,8 @@ class Tokenizer {
   // spaces and tabs written as one space and none next to a newline, and words joined where they end in the joiner.
   // REQUIRES: every id in 0..size()-1.
   virtual std::string Decode(absl::Span<const int32_t> ids) const = 0;
-  // A text as Decode would print it: for word with a joiner the words joined; any other as it is. What generated text is
-  // compared with.
+  // A reference as generated text is compared with it: for word with a joiner the words joined as Decode joins them; else as it
+  // is. So what else the tokenizer loses of a text (by normalisation, <unk>, runs of spaces) counts as an error of the model.
   virtual std::string Detokenize(absl::string_view text) const { return std::string(text); }
   // How many bytes at the end of `text`, which Decode made, may still change when more tokens follow: those of an incomplete
   // character, and of a last word that ends in the joiner.

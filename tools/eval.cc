@@ -177,6 +177,8 @@ absl::Status RunEval(const EvalFlags& flags) {
   } else {
     WEFT_ASSIGN_OR_RETURN(data, LoadEvaluationData(flags.data, session->evaluation_options()));
   }
+  const std::string warning = WarnOfNormalization(metrics, answers.target_tokenizer);
+  if (!warning.empty()) absl::FPrintF(stderr, "%s\n", warning);
   GradientRunner runner(*session->model, *session->parameters);
   WEFT_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*session->model, *session->parameters, data.examples, metrics,
                                                               valid.batch_size, &runner, answers));

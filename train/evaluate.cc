@@ -34,6 +34,15 @@ bool LargerIsBetter(absl::string_view metric) {
   return std::find(std::begin(kNames), std::end(kNames), metric) != std::end(kNames);
 }
 
+std::string WarnOfNormalization(absl::Span<const std::string> metrics, const Tokenizer* target) {
+  const auto metric = std::find_if(metrics.begin(), metrics.end(), IsTextMetric);
+  if (metric == metrics.end() || target == nullptr) return "";
+  const std::string normalization = target->Serialize().normalization;
+  if (normalization.empty() || normalization == "none") return "";
+  return absl::StrCat("warning: the target tokenizer writes text normalized (", normalization, "), and ", *metric,
+                      " compares it with references as they are: what the normalization changes counts as an error");
+}
+
 std::vector<std::vector<int32_t>> DecodeAnswers(const Transformer& model, const Parameters& parameters,
                                                 const ExampleSet& examples, int64_t first, int64_t count, int64_t batch_size,
                                                 const AnswerOptions& options) {

@@ -42,6 +42,10 @@ bool ComparesAnswers(absl::string_view metric);
 // Whether a larger value of the metric is better; it is not for losses and error rates.
 bool LargerIsBetter(absl::string_view metric);
 
+// What a log should say of metrics that compare the answers of `target` (which may be null) with references: a warning where
+// it normalises text, since references stay as they are. Empty where there is nothing to say.
+std::string WarnOfNormalization(absl::Span<const std::string> metrics, const Tokenizer* target);
+
 // How answers are made that metrics compare.
 struct AnswerOptions {
   int64_t beam = 1;           // 1: greedy

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "autograd/base/status.h"
+#include "train/evaluate.h"
 #include "train/model_state.h"
 #include "train/parameter_groups.h"
 #include "train/progress.h"
@@ -93,6 +94,8 @@ std::vector<std::string> TrainingJob::Describe() const {
                                          : absl::StrCat(steps)));
   const std::vector<std::string> groups = DescribeGroups(config.optimizer, *session->parameters);
   lines.insert(lines.end(), groups.begin(), groups.end());
+  const std::string warning = WarnOfNormalization(config.valid.metrics, session->target_tokenizer.get());
+  if (!warning.empty()) lines.push_back(warning);
   if (config.schedule.warmup_steps > steps) {
     lines.push_back(
         absl::StrFormat("warning: the run ends inside of the warm-up, which has %d updates", config.schedule.warmup_steps));

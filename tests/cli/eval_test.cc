@@ -99,6 +99,17 @@ TEST_F(EvalTest, TheOutputCanBeStdout) {
   EXPECT_EQ(Read("answers.txt"), both);
 }
 
+TEST_F(EvalTest, ATargetTokenizerThatNormalizesIsWarnedOfWhereTextIsCompared) {
+  const Args job = {"--set", "data.train=[\"t.en\", \"t.de\"]", "--set",
+                    "data.tokenizer={ kind = \"bpe\", vocab_size = 261, normalization = \"nfkc_cf\", shared = true }"};
+  const std::string warning = "warning: the target tokenizer writes text normalized (nfkc_cf), and bleu compares it";
+  ASSERT_THAT(Train("folded", Join(job, {"--set", "data.valid=[\"v.en\", \"v.de\"]"})), Succeeds());
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(Read("folded/log.txt"), warning)).size(), 2) << Read("folded/log.txt");
+  EXPECT_THAT(Weft({"eval", "folded"}).err, HasSubstr(warning));
+  EXPECT_EQ(Weft({"eval", "folded", "--metrics", "exact_match"}).err, "");
+  EXPECT_THAT(Read("run/log.txt"), testing::Not(HasSubstr("normalized")));
+}
+
 // Half of the bytes of the targets are the first one of two-byte characters: after a few updates answers are nothing else.
 TEST_F(EvalTest, WhatIsWrittenIsWhatWasScoredThoughItBeNoUtf8) {
   Write("b.en", "ab\nba\nabb\nbab\n");
