@@ -87,9 +87,8 @@ TEST(ConfigDataTest, TasksNeedNoFiles) {
   for (const char* key : {"data.train=x", "data.cache=x"}) {
     EXPECT_THAT(ErrorsOf(Load(text, {key})), ElementsAre(HasSubstr("only with data in files"))) << key;
   }
-  EXPECT_THAT(
-      ErrorsOf(Load(text, {"data.task=brackets"})),
-      ElementsAre(HasSubstr("model.family: missing; data.task = \"brackets\" needs \"encoder\"")));
+  EXPECT_THAT(ErrorsOf(Load(text, {"data.task=brackets"})),
+              ElementsAre(HasSubstr("model.family: missing; data.task = \"brackets\" needs \"encoder\"")));
 }
 
 TEST(ConfigDataTest, PairsMayBeInTwoFilesAndMoreForValidation) {
