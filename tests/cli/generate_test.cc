@@ -93,6 +93,11 @@ TEST_F(GenerateTest, AnAnswerOfTheModelsLimitCanBeLookedAt) {
 TEST_F(GenerateTest, FlagsThatWouldDoNothingAreRefused) {
   const Args generate = {"generate", "run", "--prompt", "ab"};
   EXPECT_THAT(Weft(Join(generate, {"--beam", "1", "--length-penalty", "2"})), Fails(2, "give --beam above 1 as well"));
+  for (const char* filter : {"--top-k", "--top-p", "--min-p"}) {
+    EXPECT_THAT(Weft(Join(generate, {filter, "1", "--temperature", "0"})),
+                Fails(2, "has no meaning with --temperature 0, which is greedy"));
+    EXPECT_THAT(Weft(Join(generate, {filter, "1", "--temperature", "0.5"})), Succeeds());
+  }
   EXPECT_THAT(Weft(Join(generate, {"--beam", "1", "--n-best", "2", "--json", "--length-penalty", "2"})), Succeeds());
   EXPECT_THAT(Weft(Join(generate, {"--min-length", "10"})),
               Fails(2, "--min-length: found 10, allowed at most 9: the model takes 10 positions"));
