@@ -55,12 +55,18 @@ ParameterRef Builder::Parameter(absl::string_view name, const Shape& shape, Init
 }
 
 ParameterRef Builder::Weight(absl::string_view name, int64_t out, int64_t in, bool residual) {
-  return Parameter(name, {out, in}, WeightInit(out, in, residual));
+  return parameters_->Declare({{Path(name), {out, in}, 0, WeightInit(out, in, residual), /*hidden=*/true}}, Path(name));
+}
+
+ParameterRef Builder::HeadWeight(absl::string_view name, int64_t out, int64_t in) {
+  return Parameter(name, {out, in}, WeightInit(out, in, false));
 }
 
 ParameterRef Builder::StackedWeights(absl::Span<const std::pair<std::string, int64_t>> names_and_rows, int64_t in) {
   std::vector<ParameterInfo> members;
-  for (const auto& [name, rows] : names_and_rows) members.push_back({Path(name), {rows, in}, 0, WeightInit(rows, in, false)});
+  for (const auto& [name, rows] : names_and_rows) {
+    members.push_back({Path(name), {rows, in}, 0, WeightInit(rows, in, false), /*hidden=*/true});
+  }
   return parameters_->Declare(std::move(members), Path("stacked weights"));
 }
 

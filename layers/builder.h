@@ -46,11 +46,14 @@ class Builder {
 
   // A parameter called path().name.
   ParameterRef Parameter(absl::string_view name, const Shape& shape, Init init);
-  // The weight [out, in] of a linear map by the model's scheme. `residual`: the map writes into the residual stream.
+  // The weight [out, in] of a linear map by the model's scheme, `hidden` (ParameterInfo). `residual`: the map writes into the
+  // residual stream.
   ParameterRef Weight(absl::string_view name, int64_t out, int64_t in, bool residual = false);
+  // The same for the last map, from features to `out` classes, which is not `hidden` (ParameterInfo).
+  ParameterRef HeadWeight(absl::string_view name, int64_t out, int64_t in);
   // Several weights [out_i, in] (names "q.weight", "k.weight" ...) that are stored on top of each other, so that one product
   // computes all of them: the handle is their [sum of out_i, in] matrix, while checkpoints see each under its own name. Each is
-  // drawn as on its own.
+  // drawn as on its own, and is `hidden`.
   ParameterRef StackedWeights(absl::Span<const std::pair<std::string, int64_t>> names_and_rows, int64_t in);
   // The same for biases: vectors of zeros, stacked.
   ParameterRef StackedBiases(absl::Span<const std::pair<std::string, int64_t>> names_and_rows);

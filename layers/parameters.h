@@ -37,6 +37,7 @@ struct ParameterInfo {
   Shape shape;
   int64_t offset = 0;  // elements from the start of the slab
   Init init;
+  bool hidden = false;  // a linear map between features inside of the model: neither a table nor the map to its answers
 };
 
 // What a layer keeps to reach its parameter: an index into Parameters. Small, copyable. Parameters declared as a stack

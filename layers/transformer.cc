@@ -71,11 +71,11 @@ absl::Status Transformer::Build(Parameters* parameters) {
     if (Tied("output")) {
       output_ = Tied("target") ? target_->table() : source_->table();
     } else {
-      output_ = output.Weight("weight", sizes_.target_vocabulary, c.d_model);
+      output_ = output.HeadWeight("weight", sizes_.target_vocabulary, c.d_model);
     }
   } else {
     Builder classifier = root.Sub("classifier");
-    output_ = classifier.Weight("weight", sizes_.classes, c.d_model);
+    output_ = classifier.HeadWeight("weight", sizes_.classes, c.d_model);
     if (c.bias) output_bias_ = classifier.Parameter("bias", {sizes_.classes}, Init::Zeros());
   }
   return absl::OkStatus();

@@ -123,12 +123,11 @@ Options ConfigOptions(const Config& config) {
   RemoveIf(config.train.gradient_noise == 0, "gradient_noise", &train);
   add("train", train);
 
-  const bool sgd = config.optimizer.kind == "sgd";
   Options optimizer = Write(config.optimizer);
   RemoveIf(!HasBetas(config.optimizer), "betas", &optimizer);
   RemoveIf(!HasEps(config.optimizer), "eps", &optimizer);
-  RemoveIf(!sgd, "momentum", &optimizer);
-  RemoveIf(!sgd, "nesterov", &optimizer);
+  RemoveIf(!HasMomentum(config.optimizer), "momentum", &optimizer);
+  RemoveIf(config.optimizer.kind != "sgd", "nesterov", &optimizer);
   if (!config.optimizer.groups.empty()) optimizer.Set("groups", WriteGroups(config.optimizer.groups));
   add("optimizer", optimizer);
 
@@ -168,7 +167,11 @@ absl::Span<const absl::string_view> MetricNames() {
 
 bool HasBetas(const OptimizerConfig& optimizer) { return HasEps(optimizer) || optimizer.kind == "lion"; }
 
-bool HasEps(const OptimizerConfig& optimizer) { return optimizer.kind == "adamw" || optimizer.kind == "adam"; }
+bool HasEps(const OptimizerConfig& optimizer) {
+  return optimizer.kind == "adamw" || optimizer.kind == "adam" || optimizer.kind == "muon";
+}
+
+bool HasMomentum(const OptimizerConfig& optimizer) { return optimizer.kind == "sgd" || optimizer.kind == "muon"; }
 
 std::string PrintConfig(const Config& config) { return PrintToml(ConfigOptions(config)); }
 

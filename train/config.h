@@ -99,9 +99,9 @@ struct OptimizerConfig {
   double lr = 1e-3;                          // 0 is refused: nothing would train
   std::vector<double> betas = {0.9, 0.999};  // lion: 0.9, 0.99 unless given
   double eps = 1e-8;
-  double weight_decay = 0.01;      // 0 unless given for all but adamw
+  double weight_decay = 0.01;      // 0 unless given for all but adamw and muon
   std::string decay = "matrices";  // what weight_decay applies to: parameters of rank >= 2, or "all"
-  double momentum = 0.0;
+  double momentum = 0.0;           // muon: the loader gives it 0.95 unless given
   bool nesterov = false;
   std::vector<OptimizerGroup> groups;  // of several that fit a parameter, the last holds
   void Fields(FieldVisitor& v);        // all but `groups`

@@ -87,15 +87,16 @@ void TrainConfig::Fields(FieldVisitor& v) {
 }
 
 void OptimizerConfig::Fields(FieldVisitor& v) {
-  v.Choice("kind", kind, {"adamw", "adam", "sgd", "lion", "adafactor"}, "the update rule");
+  v.Choice("kind", kind, {"adamw", "adam", "sgd", "lion", "adafactor", "muon"}, "the update rule");
   v.Visit("lr", lr, {.min = 0, .min_open = true}, "largest learning rate");
   v.Visit("betas", betas, {.min = 0, .max = 1, .max_open = true},
-          "adam, adamw: decay of the two moments; lion: of the step's blend and of the moment, [0.9, 0.99] unless given");
-  v.Visit("eps", eps, {.min = 0, .min_open = true}, "adam, adamw: added to the root of the second moment");
+          "adam, adamw, muon: decay of the two moments; lion: of the step's blend and of the moment, [0.9, 0.99] unless given");
+  v.Visit("eps", eps, {.min = 0, .min_open = true}, "adam, adamw, muon: added to the root of the second moment");
   v.Visit("weight_decay", weight_decay, {.min = 0},
-          "added to the gradient for adam and sgd, decoupled for the others; 0 unless given for all but adamw");
+          "added to the gradient for adam and sgd, decoupled for the others; 0 unless given for all but adamw and muon");
   v.Choice("decay", decay, {"matrices", "all"}, "what decays: parameters of rank 2 and above, or all");
-  v.Visit("momentum", momentum, {.min = 0, .max = 1, .max_open = true}, "sgd: decay of the velocity");
+  v.Visit("momentum", momentum, {.min = 0, .max = 1, .max_open = true},
+          "sgd: decay of the velocity; muon: of the mean of gradients, 0.95 unless given");
   v.Visit("nesterov", nesterov, "sgd: look ahead along the velocity");
 }
 

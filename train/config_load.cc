@@ -92,13 +92,13 @@ class Loader {
     if (optimizer.Has("kind") && !optimizer.Was("kind", c.kind)) {
       // Refused already; which keys go with it is anyone's guess.
     } else {
-      if (!HasBetas(c)) optimizer.Meaningless("betas", "kind", c.kind, "\"adamw\", \"adam\" and \"lion\"");
-      if (!HasEps(c)) optimizer.Meaningless("eps", "kind", c.kind, "\"adamw\" and \"adam\"");
-      for (const char* key : {"momentum", "nesterov"}) {
-        if (c.kind != "sgd") optimizer.Meaningless(key, "kind", c.kind, "\"sgd\"");
-      }
+      if (!HasBetas(c)) optimizer.Meaningless("betas", "kind", c.kind, "\"adamw\", \"adam\", \"muon\" and \"lion\"");
+      if (!HasEps(c)) optimizer.Meaningless("eps", "kind", c.kind, "\"adamw\", \"adam\" and \"muon\"");
+      if (!HasMomentum(c)) optimizer.Meaningless("momentum", "kind", c.kind, "\"sgd\" and \"muon\"");
+      if (c.kind != "sgd") optimizer.Meaningless("nesterov", "kind", c.kind, "\"sgd\"");
     }
-    if (c.kind != "adamw" && !optimizer.Has("weight_decay")) c.weight_decay = 0;
+    if (c.kind == "muon" && !optimizer.Has("momentum")) c.momentum = 0.95;
+    if (c.kind != "adamw" && c.kind != "muon" && !optimizer.Has("weight_decay")) c.weight_decay = 0;
     if (c.kind == "lion" && !optimizer.Has("betas")) c.betas = {0.9, 0.99};
     if (c.betas.size() != 2) optimizer.Error("betas", absl::StrCat("found ", c.betas.size(), " values, allowed 2"));
     if (c.kind == "sgd" && c.nesterov && c.momentum == 0) {

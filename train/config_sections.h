@@ -35,6 +35,7 @@ absl::Span<const absl::string_view> MetricNames();
 // Whether these keys mean something to the kind of optimizer.
 bool HasBetas(const OptimizerConfig& optimizer);
 bool HasEps(const OptimizerConfig& optimizer);
+bool HasMomentum(const OptimizerConfig& optimizer);
 
 // Calls f(name, section) with each section but [model], with its defaults, in the order in which they are printed.
 template <class F>

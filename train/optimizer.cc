@@ -15,7 +15,10 @@ namespace {
 constexpr int64_t kNormBlock = 8192;    // elements summed in one run; fixes the rounding
 constexpr int64_t kUpdateTile = 16384;  // elements of one task; changes no bits
 
-bool IsAdam(const OptimizerConfig& config) { return config.kind == "adam" || config.kind == "adamw"; }
+// What moves all parameters, or with "muon" those that Muon leaves.
+bool IsAdam(const OptimizerConfig& config) { return config.kind == "adam" || config.kind == "adamw" || config.kind == "muon"; }
+
+bool TakesMuon(const OptimizerConfig& config, const ParameterInfo& info) { return config.kind == "muon" && info.hidden; }
 
 }  // namespace
 
@@ -38,6 +41,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const Parameters& parameters
       continue;
     }
     runs.back().size = end - runs.back().offset;
+    if (TakesMuon(config, info)) continue;
     for (int64_t first = 0; first < info.shape.elements(); first += kUpdateTile) {
       tiles_.push_back({info.offset + first, std::min(kUpdateTile, info.shape.elements() - first), static_cast<int>(i)});
     }
@@ -52,6 +56,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const Parameters& parameters
   if (IsAdam(config) || config.kind == "lion") AddMoment("m", parameters, &first_);
   if (IsAdam(config)) AddMoment("v", parameters, &second_);
   if (config.kind == "sgd" && config.momentum != 0) AddMoment("momentum", parameters, &first_);
+  if (config.kind == "muon") muon_.emplace(parameters, rules_, config.momentum);
   if (config.kind == "adafactor") state_ = adafactor_.emplace(parameters, rules_).state();
 }
 
@@ -63,6 +68,7 @@ int Optimizer::MomentSlabs(const OptimizerConfig& config) {
 void Optimizer::AddMoment(const char* name, const Parameters& parameters, Slab* slab) {
   *slab = Slab(parameters.dtype(), parameters.slab_size());
   for (const ParameterInfo& info : parameters.list()) {
+    if (slab == &second_ && TakesMuon(config_, info)) continue;
     state_.push_back({absl::StrCat(name, "/", info.name), Parameters::In(slab->tensor(), info)});
   }
 }
@@ -117,7 +123,7 @@ bool Optimizer::Update(const Tile& tile, const Tensor& values, const Tensor& gra
     step.beta2 = config_.betas[1];
     step.eps = config_.eps;
     step.weight_decay = rule.weight_decay;
-    step.decoupled = config_.kind == "adamw";
+    step.decoupled = config_.kind != "adam";
     step.bias_correction1 = 1 - std::pow(step.beta1, updates);
     step.bias_correction2 = 1 - std::pow(step.beta2, updates);
     step.grad_scale = scale;
@@ -150,6 +156,7 @@ UpdateStats Optimizer::Step(Parameters* parameters, const Tensor& gradients, dou
                 [&](int64_t i) { tile_finite_[i] = Update<decltype(type)>(tiles_[i], values, gradients, scale, lr) ? 1 : 0; });
   });
   stats.weights_finite = std::find(tile_finite_.begin(), tile_finite_.end(), 0) == tile_finite_.end();
+  if (muon_.has_value()) stats.weights_finite &= muon_->Step(values, gradients, first_.tensor(), scale, lr);
   return stats;
 }
 

@@ -93,7 +93,7 @@ TEST(ResumeCase, EveryOptimizerContinuesToTheSameBytes) {
   const Job job(kPairsJob, UnequalPairs(11));
   const std::string groups =
       "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", lr_scale = 0.5, weight_decay = 0.1 }]";
-  for (const char* kind : {"sgd", "adam", "adamw", "lion", "adafactor"}) {
+  for (const char* kind : {"sgd", "adam", "adamw", "lion", "adafactor", "muon"}) {
     Job::Set set = {absl::StrCat("optimizer.kind=", kind), "optimizer.lr=0.01", groups, "train.gradient_noise=0.01",
                     "model.dropout=0.1"};
     if (std::string(kind) == "sgd") set.push_back("optimizer.momentum=0.9");

@@ -85,7 +85,7 @@ kind = "adamx"
       "job.toml:11:14: train.batch_size: found 0 (an integer), allowed an integer in [1, 2147483647]",
       "job.toml:12:1: train.dropout: unknown key; dropout is a key of [model]",
       "job.toml:15:8: optimizer.kind: found \"adamx\" (a string), allowed \"adamw\", \"adam\", \"sgd\", "
-      "\"lion\", \"adafactor\"; did you mean \"adamw\"?"};
+      "\"lion\", \"adafactor\", \"muon\"; did you mean \"adamw\"?"};
   for (const char* verb : {"train", "config"}) {
     const Outcome outcome = Weft({verb, "job.toml"});
     EXPECT_EQ(outcome.code, 2);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "layers/layer_check.h"
 #include "tests/layers/model_rig.h"
@@ -160,6 +161,23 @@ TEST(Transformer, HeadChangesWithTheTiedEmbedding) {
   std::vector<double> expected = before;
   expected[3] += 2;
   EXPECT_LT(RelativeError(logits(), expected), 1e-14);
+}
+
+// What Muon takes: all matrices but tables and the map to the answers.
+TEST(Transformer, HidesTheMapsBetweenItsFeatures) {
+  for (const char* family : {"encoder_decoder", "decoder", "encoder"}) {
+    TransformerConfig c = SmallConfig(family);
+    c.positions = "learned";
+    Parameters parameters;
+    ASSERT_TRUE(Transformer::Create(c, {9, 8, 3, false}, &parameters).ok());
+    int hidden = 0;
+    for (const ParameterInfo& info : parameters.list()) {
+      const bool inside = absl::StrContains(info.name, "attention.") || absl::StrContains(info.name, "feed_forward.");
+      EXPECT_EQ(info.hidden, inside && info.shape.rank() == 2) << info.name;
+      hidden += info.hidden ? 1 : 0;
+    }
+    EXPECT_GT(hidden, 0);
+  }
 }
 
 TEST(Transformer, TiedSourceNeedsASharedVocabulary) {

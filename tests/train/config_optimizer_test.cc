@@ -57,10 +57,16 @@ TEST(ConfigOptimizer, OptimizersHaveTheirDefaultsAndKeys) {
   EXPECT_EQ(lion.optimizer.weight_decay, 0);
   EXPECT_EQ(LoadGood({"optimizer.kind=lion", "optimizer.betas=[0.8, 0.9]"}).optimizer.betas[0], 0.8);
   EXPECT_THAT(ErrorsWithSet({"optimizer.kind=lion", "optimizer.eps=1e-6"}),
-              ElementsAre("--set optimizer.eps: has no meaning with optimizer.kind = \"lion\", only with \"adamw\" and "
-                          "\"adam\""));
+              ElementsAre("--set optimizer.eps: has no meaning with optimizer.kind = \"lion\", only with \"adamw\", "
+                          "\"adam\" and \"muon\""));
   EXPECT_THAT(ErrorsWithSet({"optimizer.kind=adafactor", "optimizer.betas=[0.9, 0.99]"}),
-              ElementsAre(HasSubstr("only with \"adamw\", \"adam\" and \"lion\"")));
+              ElementsAre(HasSubstr("only with \"adamw\", \"adam\", \"muon\" and \"lion\"")));
+  const Config muon = LoadGood({"optimizer.kind=muon"});
+  EXPECT_EQ(muon.optimizer.momentum, 0.95);
+  EXPECT_EQ(muon.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(LoadGood({"optimizer.kind=muon", "optimizer.momentum=0"}).optimizer.momentum, 0);
+  EXPECT_THAT(ErrorsWithSet({"optimizer.kind=muon", "optimizer.nesterov=true"}),
+              ElementsAre(HasSubstr("has no meaning with optimizer.kind = \"muon\", only with \"sgd\"")));
 }
 
 TEST(ConfigOptimizer, SchedulesHaveTheirKeys) {

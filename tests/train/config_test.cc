@@ -50,6 +50,7 @@ TEST(ConfigTest, PrintedConfigLoadsToItself) {
       LoadGood({"optimizer.kind=adafactor",
                 "optimizer.groups=[{ match = \"*norm*\", frozen = true }, { match = \"decoder.*\", "
                 "lr_scale = 0.1, weight_decay = 0 }]"}),
+      LoadGood({"optimizer.kind=muon", "optimizer.momentum=0.9", "optimizer.eps=1e-7"}),
       LoadGood({"schedule.kind=wsd", "schedule.decay_steps=200", "schedule.shape=sqrt"}),
       LoadGood({"schedule.kind=wsd", "train.epochs=2"}),
       LoadGood({"schedule.cycle_steps=100", "schedule.cycle_multiplier=2", "schedule.min_lr=1e-5"}),
@@ -265,7 +266,8 @@ TEST(ConfigTest, KeysThatContradictAreRefusedWithBothNames) {
   EXPECT_THAT(ErrorsWithSet({"schedule.steps=50"}), ElementsAre(HasSubstr("allowed an integer <= schedule.steps = 50")));
   EXPECT_THAT(ErrorsWithSet({"schedule.min_lr=0.5"}), ElementsAre(HasSubstr("allowed a number <= optimizer.lr = 0.001")));
   EXPECT_THAT(ErrorsWithSet({"optimizer.momentum=0.9"}),
-              ElementsAre("--set optimizer.momentum: has no meaning with optimizer.kind = \"adamw\", only with \"sgd\""));
+              ElementsAre("--set optimizer.momentum: has no meaning with optimizer.kind = \"adamw\", only with \"sgd\" "
+                          "and \"muon\""));
   EXPECT_THAT(ErrorsWithSet({"optimizer.kind=sgd", "optimizer.nesterov=true"}),
               ElementsAre(HasSubstr("needs optimizer.momentum > 0")));
   EXPECT_THAT(ErrorsWithSet({"data.window=64"}),

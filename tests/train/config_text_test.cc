@@ -150,7 +150,7 @@ TEST(ConfigSchema, HasAllKeysWithTypesRangesWordsAndDescriptions) {
   EXPECT_EQ(train["shuffle"]["default"], true);
   EXPECT_EQ(sections["optimizer"]["properties"]["lr"]["exclusiveMinimum"], 0);
   EXPECT_EQ(sections["optimizer"]["properties"]["betas"]["items"]["exclusiveMaximum"], 1);
-  EXPECT_EQ(sections["optimizer"]["properties"]["kind"]["enum"], Json({"adamw", "adam", "sgd", "lion", "adafactor"}));
+  EXPECT_EQ(sections["optimizer"]["properties"]["kind"]["enum"], Json({"adamw", "adam", "sgd", "lion", "adafactor", "muon"}));
   EXPECT_EQ(sections["model"]["properties"]["family"]["enum"], Json({"encoder_decoder", "decoder", "encoder"}));
   for (const char* key : {"pool", "max_positions", "kv_heads", "norm", "encoder", "decoder"}) {
     EXPECT_TRUE(sections["model"]["properties"].contains(key)) << key;

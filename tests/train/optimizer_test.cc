@@ -195,13 +195,14 @@ TEST(OptimizerDeathTest, RefusesBadClipNorms) {
 }
 
 TEST(Optimizer, DecaysMatricesOnlyUnlessToldAll) {
-  for (const char* kind : {"adamw", "adam", "sgd", "lion", "adafactor"}) {
+  for (const char* kind : {"adamw", "adam", "sgd", "lion", "adafactor", "muon"}) {
     for (const char* decay : {"matrices", "all"}) {
       Parameters parameters;
       Builder builder(&parameters);
-      builder.Parameter("weight", {2, 2}, Init::Ones());
+      builder.Weight("weight", 2, 2);
       builder.Parameter("bias", {2}, Init::Ones());
       parameters.Allocate(DType::kF64, 1);
+      SetAll(parameters, parameters.Mutable(), 1);
       OptimizerConfig config;
       config.kind = kind;
       config.weight_decay = 0.5;

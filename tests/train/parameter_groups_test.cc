@@ -25,7 +25,7 @@ std::unique_ptr<Parameters> Model(DType dtype = DType::kF64) {
   const Builder root(parameters.get());
   for (const char* block : {"encoder", "decoder"}) {
     Builder layer = root.Sub(block).Sub("0").Sub("linear");
-    layer.Parameter("weight", {3, 2}, Init::Normal(1));
+    layer.Weight("weight", 3, 2);
     layer.Parameter("bias", {3}, Init::Normal(1));
     root.Sub(block).Sub("norm").Parameter("weight", {2}, Init::Ones());
   }
@@ -110,7 +110,7 @@ std::string Bytes(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.raw()), static_cast<size_t>(tensor.bytes())};
 }
 
-constexpr const char* kKinds[] = {"adamw", "adam", "sgd", "lion", "adafactor"};
+constexpr const char* kKinds[] = {"adamw", "adam", "sgd", "lion", "adafactor", "muon"};
 
 TEST(ParameterGroups, FrozenParametersKeepTheirBitsAndStayOutOfTheNorm) {
   for (const char* kind : kKinds) {
