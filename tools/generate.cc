@@ -229,9 +229,10 @@ absl::Status CheckFlags(const GenerateFlags& flags, const Session& session) {
     const std::pair<const char*, bool> filters[] = {
         {"--top-k", flags.top_k.has_value()}, {"--top-p", flags.top_p.has_value()}, {"--min-p", flags.min_p.has_value()}};
     for (const auto& [name, is_given] : filters) {
-      if (is_given)
+      if (is_given) {
         return absl::InvalidArgumentError(
             absl::StrCat(name, ": has no meaning with --temperature 0, which is greedy; give a temperature above 0"));
+      }
     }
   }
   if (flags.length_penalty.has_value() && !Searches(flags)) {
