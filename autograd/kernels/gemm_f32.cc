@@ -159,7 +159,7 @@ void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
     for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
       const int64_t depth = std::min(max_depth, x.k - p0);
       if (pack) {
-        const int64_t pieces = fork ? std::min(panels, tasks / 2) : 1, piece = CeilDivide(panels, pieces) * kPanel;
+        const int64_t piece = fork ? RoundUp(CeilDivide(n, tasks / 2), std::max(kPanel, kMinColumns)) : n;
         For(fork, CeilDivide(n, piece), [&](int64_t t) {
           const int64_t j = t * piece;
           PackColumns(x, j0 + j, std::min(piece, n - j), p0, depth, packed.data() + j * depth);
