@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "autograd/base/check.h"
 
@@ -42,6 +43,16 @@ double CgroupQuota() {
   return 0;
 }
 
+// Tiles of the loops around, on this thread: 1 outside of all loops.
+thread_local int64_t tiles_beside = 1;
+
+// Runs a tile of a loop of n that was started where tiles_beside was `outside`.
+void RunTile(int64_t n, int64_t outside, int64_t tile, absl::FunctionRef<void(int64_t)> body) {
+  const int64_t before = std::exchange(tiles_beside, n * outside);
+  body(tile);
+  tiles_beside = before;
+}
+
 }  // namespace
 
 int AvailableThreads() {
@@ -70,10 +81,14 @@ void Workers::Run(absl::FunctionRef<void()> work) {
   active_threads.store(before);
 }
 
+namespace {
+int64_t ThreadsHere() { return active_threads.load(); }
+}  // namespace
+
 void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> body) {
   std::atomic<int64_t> next{0};
-  const auto run = [&] {
-    for (int64_t tile = next.fetch_add(1); tile < n; tile = next.fetch_add(1)) body(tile);
+  const auto run = [&, outside = tiles_beside] {
+    for (int64_t tile = next.fetch_add(1); tile < n; tile = next.fetch_add(1)) RunTile(n, outside, tile, body);
   };
   std::vector<std::thread> threads;
   for (int64_t i = 1; i < std::min<int64_t>(n, active_threads.load()); ++i) threads.emplace_back(run);
@@ -100,17 +115,26 @@ void Workers::Run(absl::FunctionRef<void()> work) {
   impl_->arena.execute([&] { work(); });
 }
 
+namespace {
+int64_t ThreadsHere() { return tbb::this_task_arena::max_concurrency(); }
+}  // namespace
+
 void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> body) {
   if (n <= 1) {
     if (n == 1) body(0);
     return;
   }
-  tbb::this_task_arena::isolate([&] {
+  tbb::this_task_arena::isolate([&, outside = tiles_beside] {
     tbb::parallel_for(
-        int64_t{0}, n, int64_t{1}, [&](int64_t tile) { body(tile); }, tbb::simple_partitioner());
+        int64_t{0}, n, int64_t{1}, [&](int64_t tile) { RunTile(n, outside, tile, body); }, tbb::simple_partitioner());
   });
 }
 
 #endif
+
+int64_t EqualTiles() {
+  const int64_t threads = ThreadsHere();
+  return tiles_beside % threads == 0 ? 1 : std::max<int64_t>(2, threads / tiles_beside);
+}
 
 }  // namespace weft

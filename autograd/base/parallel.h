@@ -19,6 +19,11 @@ int AvailableThreads();
 // starts a tile of another loop. `body` must not throw.
 void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t tile)> body);
 
+// Into how many equal tiles to cut work that starts here: one for each thread of the enclosing Workers; fewer inside of a loop,
+// whose tiles run beside: none is cut where they give each thread as many, else in two at least, so that a thread without work
+// can help. Only for cuts that change no result, since this depends on the number of threads.
+int64_t EqualTiles();
+
 // Limits a computation to a number of threads. One at a time per process is the normal case; nested Workers use the smaller
 // count.
 class Workers {

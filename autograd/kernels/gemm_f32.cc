@@ -1,7 +1,8 @@
-// f32 products through Highway. The loops around the register tile (gemm-inl.h: 6 rows by two vectors, 12 with AVX-512) follow
-// Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (TOMS 2008): blocks of depth, B packed into
-// panels, tasks over blocks of C. Everything that will be read soon is asked for early. Measured with `weft bench --suite gemm`
-// on two cores of a Xeon: 81 to 86 % of the peak in the mean of NN, NT and TN with AVX2, 67 to 70 % with AVX-512.
+// f32 products through Highway. C is cut into one part for each thread; the loops of a part around the register tile
+// (gemm-inl.h: 6 rows by two vectors, 12 with AVX-512) follow Goto and van de Geijn, "Anatomy of high-performance matrix
+// multiplication" (TOMS 2008): blocks of depth, B packed into panels, blocks of rows. What will be read soon is asked for
+// early. Measured with `weft bench --suite gemm` on two cores of a Xeon: 89 to 92 % of the peak in the mean of NT, NN and TN
+// with AVX2, 71 to 74 % with AVX-512.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/gemm_f32.cc"
 #include "autograd/kernels/targets.h"
@@ -20,25 +21,23 @@
 namespace weft::kernels {
 namespace {
 
-// Longest block of depth: long ones read and write C less often, and need fewer barriers; a panel of B then streams from L2.
+// Longest block of depth: long ones read and write C less often.
 constexpr int64_t kMaxDepth = 768;
-// Where many rows of A pass by, a panel that stays in L1 beside them is better, if there is more than one block anyway.
+// Where many rows pass by and there is more than one block anyway, a panel of B stays in L1 beside them.
 constexpr int64_t kDepthOfManyRows = 512;
-// Columns of B packed at a time: with kMaxDepth, 3 MB.
+// Where columns of A are packed, they stay in L2 together with what is read meanwhile.
+constexpr int64_t kDepthOfColumns = 256;
+// Columns of B packed at a time for many rows: with kMaxDepth, 3 MB a thread.
 constexpr int64_t kMaxColumns = 1024;
-// Rows of a task at most: a block of A stays in L2.
+// Rows multiplied at a time with them: a block of A stays in L2.
 constexpr int64_t kMaxRows = 192;
-// Up to this many rows, tasks share all of A and each packs its own panels of B, just before it multiplies them.
+// Up to this many rows, all of A is used at once and B is packed strip by strip.
 constexpr int64_t kFewRows = 512;
-// Panels of B that such a task packs at a time: long enough pieces of rows to read along, still in L2 when they are used.
-constexpr int64_t kGroup = 8;
-// Columns of B that a task reads at least: 128 bytes a row. Processors fetch lines of the cache in pairs; half pairs come from
-// L3 at 10 GB/s, whole ones at 23 (a Xeon of the Sapphire Rapids class).
-constexpr int64_t kMinColumns = 32;
-// Multiply-adds below which a product stays on its thread: waking another one costs microseconds.
-constexpr int64_t kForkWork = int64_t{1} << 20;
-// Tasks a forked product aims for: many, so that threads end together, but each with some work (multiply-adds) to do.
-constexpr int64_t kMinTasks = 12, kMaxTasks = 36, kTaskWork = int64_t{1} << 20;
+// Columns of such a strip, and of a part at least: 128 bytes a row. Processors fetch lines of the cache in pairs; half pairs
+// come from L3 at 10 GB/s, whole ones at 23 (a Xeon of the Sapphire Rapids class).
+constexpr int64_t kStrip = 32;
+// Multiply-adds below which a product stays on its thread, since waking another one costs microseconds, and those of a part.
+constexpr int64_t kForkWork = int64_t{1} << 20, kPartWork = kForkWork / 2;
 // Below this many rows a row-major B is read in place: packing would cost more than it saves.
 constexpr int64_t kMinRowsToPack = 32;
 
@@ -56,17 +55,6 @@ struct Product {
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t a, int64_t b) { return CeilDivide(a, b) * b; }
-
-int64_t TasksFor(const Product& x) { return std::clamp(x.m * x.n * x.k / kTaskWork, kMinTasks, kMaxTasks); }
-
-// Runs body(0..n-1), on several threads when `fork`.
-void For(bool fork, int64_t n, absl::FunctionRef<void(int64_t)> body) {
-  if (fork) {
-    ParallelFor(n, body);
-  } else {
-    for (int64_t i = 0; i < n; ++i) body(i);
-  }
-}
 
 }  // namespace
 }  // namespace weft::kernels
@@ -113,77 +101,81 @@ Target TargetOf(const Product& x, int64_t i, int64_t j, int64_t p, int64_t depth
           p > 0 || x.options.accumulate};
 }
 
-// Few rows: packing B is a large part of the work, so each panel is packed by the one task that uses it, into memory that is
-// still near when it is multiplied.
-void MultiplyFewRows(const Product& x, int64_t max_depth, bool fork) {
-  const int64_t tasks = fork ? TasksFor(x) : 1;
-  const int64_t columns = RoundUp(CeilDivide(x.n, tasks), std::max(kPanel, kMinColumns));
+// Few rows: packing B is a large part of the work, so each strip is multiplied with all rows while it is still near.
+void MultiplyFewRows(const Product& x, int64_t max_depth) {
   const bool copy = CopyPays(x, max_depth);
-  Scratch<float> left_copy(copy ? x.m * max_depth : 0);
-  for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
-    const int64_t depth = std::min(max_depth, x.k - p0);
-    Left left = InPlace(x, 0, p0);
-    if (copy) {
-      const int64_t rows = fork ? RoundUp(CeilDivide(x.m, tasks / 2), kTileRows) : x.m;
-      For(fork, CeilDivide(x.m, rows), [&](int64_t t) {
-        const int64_t i = t * rows;
-        Copied(x, i, std::min(rows, x.m - i), p0, depth, left_copy.data() + i * depth);
-      });
-      left = x.ta == Trans::kNo ? Left{Layout::kRows, left_copy.data(), depth} : Left{Layout::kPacked, left_copy.data(), 0};
-    }
-    For(fork, CeilDivide(x.n, columns), [&](int64_t t) {
-      const int64_t group = std::min(columns, kGroup * kPanel), end = std::min(x.n, (t + 1) * columns);
-      Scratch<float> packed(group * depth);
-      for (int64_t j = t * columns; j < end; j += group) {
-        const int64_t n = std::min(group, end - j);
-        PackColumns(x, j, n, p0, depth, packed.data());
-        MultiplyPanels(x.m, n, depth, left, PackedRight(packed.data(), depth), TargetOf(x, 0, j, p0, depth));
-      }
-    });
-  }
-}
-
-// Many rows: B is packed once for all tasks; tasks are blocks of rows.
-void MultiplyManyRows(const Product& x, int64_t max_depth, bool fork) {
-  const int64_t max_columns = std::min(x.n, kMaxColumns);
-  const bool pack = x.tb == Trans::kYes || x.m >= kMinRowsToPack || max_columns % kLanes != 0 || x.n % kLanes != 0;
-  Scratch<float> packed(pack ? PackedColumns(max_columns) * std::min(max_depth, x.k) : 0);
-  const bool copy = CopyPays(x, max_depth);
-  const int64_t max_rows = kMaxRows / kTileRows * kTileRows, tasks = TasksFor(x);
-  const int64_t rows = fork ? std::min(RoundUp(CeilDivide(x.m, tasks), kTileRows), max_rows) : max_rows;
-  const int64_t row_blocks = CeilDivide(x.m, rows);
-  for (int64_t j0 = 0; j0 < x.n; j0 += kMaxColumns) {
-    const int64_t n = std::min(kMaxColumns, x.n - j0), panels = CeilDivide(n, kPanel);
-    const int64_t column_blocks = fork && row_blocks < tasks / 2 ? std::min(panels, CeilDivide(tasks, row_blocks)) : 1;
-    const int64_t block_panels = CeilDivide(panels, column_blocks), columns = block_panels * kPanel;
-    for (int64_t p0 = 0; p0 < x.k; p0 += max_depth) {
-      const int64_t depth = std::min(max_depth, x.k - p0);
-      if (pack) {
-        const int64_t piece = fork ? RoundUp(CeilDivide(n, tasks / 2), std::max(kPanel, kMinColumns)) : n;
-        For(fork, CeilDivide(n, piece), [&](int64_t t) {
-          const int64_t j = t * piece;
-          PackColumns(x, j0 + j, std::min(piece, n - j), p0, depth, packed.data() + j * depth);
-        });
-      }
-      For(fork, row_blocks * CeilDivide(n, columns), [&](int64_t t) {
-        const int64_t i = t % row_blocks * rows, j = t / row_blocks * columns;
-        const int64_t m = std::min(rows, x.m - i);
-        const Right right =
-            pack ? PackedRight(packed.data() + j * depth, depth) : DirectRight(x.b + p0 * x.ldb + j0 + j, x.ldb);
-        Scratch<float> block(copy ? m * depth : 0);
-        const Left left = copy ? Copied(x, i, m, p0, depth, block.data()) : InPlace(x, i, p0);
-        MultiplyPanels(m, std::min(columns, n - j), depth, left, right, TargetOf(x, i, j0 + j, p0, depth));
-      });
+  Scratch<float> left_copy(copy ? x.m * max_depth : 0), packed(PackedColumns(std::min(x.n, kStrip)) * max_depth);
+  for (int64_t p = 0; p < x.k; p += max_depth) {
+    const int64_t depth = std::min(max_depth, x.k - p);
+    const Left left = copy ? Copied(x, 0, x.m, p, depth, left_copy.data()) : InPlace(x, 0, p);
+    for (int64_t j = 0; j < x.n; j += kStrip) {
+      const int64_t n = std::min(kStrip, x.n - j);
+      PackColumns(x, j, n, p, depth, packed.data());
+      MultiplyPanels(x.m, n, depth, left, PackedRight(packed.data(), depth), TargetOf(x, 0, j, p, depth));
     }
   }
 }
 
+// Many rows: B is packed once, then multiplied with one block of rows after the other.
+void MultiplyManyRows(const Product& x, int64_t max_depth) {
+  const int64_t max_columns = std::min(x.n, kMaxColumns), max_rows = std::min(x.m, kMaxRows / kTileRows * kTileRows);
+  const bool pack = x.tb == Trans::kYes || x.m >= kMinRowsToPack || x.n % kLanes != 0;
+  const bool copy = CopyPays(x, max_depth);
+  Scratch<float> packed(pack ? PackedColumns(max_columns) * max_depth : 0), block(copy ? max_rows * max_depth : 0);
+  for (int64_t j = 0; j < x.n; j += kMaxColumns) {
+    const int64_t n = std::min(kMaxColumns, x.n - j);
+    for (int64_t p = 0; p < x.k; p += max_depth) {
+      const int64_t depth = std::min(max_depth, x.k - p);
+      if (pack) PackColumns(x, j, n, p, depth, packed.data());
+      const Right right = pack ? PackedRight(packed.data(), depth) : DirectRight(x.b + p * x.ldb + j, x.ldb);
+      for (int64_t i = 0; i < x.m; i += max_rows) {
+        const int64_t m = std::min(max_rows, x.m - i);
+        const Left left = copy ? Copied(x, i, m, p, depth, block.data()) : InPlace(x, i, p);
+        MultiplyPanels(m, n, depth, left, right, TargetOf(x, i, j, p, depth));
+      }
+    }
+  }
+}
+
+// On the calling thread.
+void Multiply(const Product& x) {
+  const bool few_rows = x.m >= kMinRowsToPack && x.m <= kFewRows;
+  const int64_t longest = x.ta == Trans::kYes ? kDepthOfColumns : few_rows || x.k <= kMaxDepth ? kMaxDepth : kDepthOfManyRows;
+  const int64_t max_depth = std::min(x.k, RoundUp(CeilDivide(x.k, CeilDivide(x.k, longest)), 4));  // equal blocks
+  few_rows ? MultiplyFewRows(x, max_depth) : MultiplyManyRows(x, max_depth);
+}
+
+// Rows and columns of the parts when C is cut into `parts`: of all grids, one that reads least of A and B.
+struct Cut {
+  int64_t rows, columns;
+};
+Cut CutOf(const Product& x, int64_t parts) {
+  int64_t best = 1;
+  const auto read = [&](int64_t across) { return across * x.n + parts / across * x.m; };
+  for (int64_t across = 2; across <= parts; ++across) {
+    if (parts % across == 0 && read(across) <= read(best)) best = across;
+  }
+  return {RoundUp(CeilDivide(x.m, best), kTileRows), RoundUp(CeilDivide(x.n, parts / best), std::max(kPanel, kStrip))};
+}
+
+// Each thread multiplies a part of C and packs what it needs for itself, though others pack the same: packed by one thread and
+// read by another it would cross between their caches, and each block of depth would have to wait for the last thread.
 void GemmImpl(const Product& x) {
-  const bool fork = x.options.parallel && x.m * x.n * x.k >= kForkWork;
-  const bool few_rows = x.m >= kMinRowsToPack && x.m <= kFewRows && (!fork || CeilDivide(x.n, kPanel) >= TasksFor(x) / 2);
-  const int64_t blocks = few_rows || x.k <= kMaxDepth ? CeilDivide(x.k, kMaxDepth) : CeilDivide(x.k, kDepthOfManyRows);
-  const int64_t max_depth = RoundUp(CeilDivide(x.k, blocks), 4);  // equal blocks
-  few_rows ? MultiplyFewRows(x, max_depth, fork) : MultiplyManyRows(x, max_depth, fork);
+  const int64_t work = x.m * x.n * x.k;
+  if (!x.options.parallel || work < kForkWork) return Multiply(x);
+  const Cut cut = CutOf(x, std::min(EqualTiles(), work / kPartWork));
+  const int64_t across = CeilDivide(x.m, cut.rows);
+  ParallelFor(across * CeilDivide(x.n, cut.columns), [&](int64_t t) {
+    const int64_t i = t % across * cut.rows, j = t / across * cut.columns;
+    Product part = x;
+    part.m = std::min(cut.rows, x.m - i);
+    part.n = std::min(cut.columns, x.n - j);
+    part.a = InPlace(x, i, 0).data;
+    part.b += x.tb == Trans::kNo ? j : j * x.ldb;
+    part.c += i * x.ldc + j;
+    if (x.options.bias != nullptr) part.options.bias += j;
+    Multiply(part);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -115,7 +115,7 @@ TYPED_TEST(GemmTest, OddAndLargeSizesMatchTheTripleLoop) {
   ExpectAllForms<TypeParam>(97, 31, 130, 0);
   ExpectAllForms<TypeParam>(25, 1030, 9, 3);   // two passes over the columns
   ExpectAllForms<TypeParam>(14, 35, 1601, 1);  // several blocks of depth
-  ExpectAllForms<TypeParam>(37, 700, 50, 1);   // few rows, several groups of panels a task
+  ExpectAllForms<TypeParam>(37, 700, 50, 1);   // few rows, several strips
   ExpectAllForms<TypeParam>(530, 66, 40, 1);   // many rows
   ExpectAllForms<TypeParam>(128, 128, 96, 0);  // large enough to fork
 }
@@ -136,7 +136,7 @@ TYPED_TEST(GemmTest, SameBitsForAnyNumberOfThreads) {
       for (const auto& [m, n] : {std::pair{150, 131}, {40, 420}, {520, 35}}) {
         const Case<TypeParam> x(ta, tb, m, n, 800);
         const std::vector<TypeParam> serial = x.Run(true, true, false);
-        for (const int threads : {1, 2, 4}) {
+        for (const int threads : {1, 2, 3, 4, 8}) {
           std::vector<TypeParam> result;
           Workers(threads).Run([&] { result = x.Run(true, true); });
           EXPECT_EQ(result, serial) << threads << " threads";

@@ -58,6 +58,46 @@ TEST(ParallelForTest, WaitingThreadStartsNoOtherOuterTile) {
   EXPECT_FALSE(reentered);
 }
 
+TEST(EqualTilesTest, OneForEachThreadThatIsFree) {
+  // Tiles around (0: no loop) and what each thread then may cut its work into.
+  const auto tiles_inside = [](int threads, int64_t outer) {
+    std::set<int64_t> seen;
+    std::mutex mutex;
+    Workers(threads).Run([&] {
+      if (outer == 0) {
+        seen.insert(EqualTiles());
+        return;
+      }
+      ParallelFor(outer, [&](int64_t) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        seen.insert(EqualTiles());
+      });
+      EXPECT_EQ(EqualTiles(), threads) << "after the loop";
+    });
+    return seen;
+  };
+  using Set = std::set<int64_t>;
+  for (const int64_t outer : {0, 2, 3, 5}) EXPECT_EQ(tiles_inside(1, outer), Set{1});
+  EXPECT_EQ(tiles_inside(2, 0), Set{2});
+  EXPECT_EQ(tiles_inside(2, 2), Set{1});
+  EXPECT_EQ(tiles_inside(2, 3), Set{2});  // the third leaves a thread without work
+  EXPECT_EQ(tiles_inside(2, 12), Set{1});
+  EXPECT_EQ(tiles_inside(8, 0), Set{8});
+  EXPECT_EQ(tiles_inside(8, 2), Set{4});
+  EXPECT_EQ(tiles_inside(8, 5), Set{2});
+  EXPECT_EQ(tiles_inside(8, 16), Set{1});
+}
+
+TEST(EqualTilesTest, CountsAllLoopsAround) {
+  Workers(8).Run([] {
+    ParallelFor(2, [](int64_t) {
+      EXPECT_EQ(EqualTiles(), 4);
+      ParallelFor(2, [](int64_t) { EXPECT_EQ(EqualTiles(), 2); });
+      EXPECT_EQ(EqualTiles(), 4);
+    });
+  });
+}
+
 TEST(WorkersTest, UseAtMostThatManyThreads) {
   for (const int threads : {1, 2, 4}) {
     Workers workers(threads);
