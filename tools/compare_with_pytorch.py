@@ -1,5 +1,5 @@
-"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps of both in turns, writes
-one table.
+"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps (or, with --products, matrix
+products: compare_products.py) of both in turns, writes one table.
 
 Each measurement is a process of its own (`weft bench --suite NAME` or tools/bench_peer.py), so that peak memory can be told
 apart. Within a round the sides follow each other suite by suite; slow changes of the machine's speed then meet all of them
@@ -19,6 +19,8 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+
+import compare_products
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = ["tiny", "nano", "baby", "gpt2", "seq2seq", "seq2seq_ragged"]
@@ -41,6 +43,7 @@ def parse(arguments):
         "installs PyTorch in build/bench-venv, where they are missing. Let nothing else run meanwhile.")
     parser.add_argument("--suite", action="append", choices=SUITES, metavar="NAME",
                         help=f"one of {', '.join(SUITES)}; repeatable (default: all)")
+    parser.add_argument("--products", action="store_true", help="matrix products in place of training steps")
     parser.add_argument("--rounds", type=int, default=3, metavar="R",
                         help="measurements of each, whose median counts (default: %(default)s)")
     parser.add_argument("--threads", type=int, metavar="N", help="of both sides (default: one for each core)")
@@ -50,12 +53,14 @@ def parse(arguments):
     parser.add_argument("--python", metavar="PATH", help="an interpreter that has PyTorch, in place of build/bench-venv")
     parser.add_argument("--weft", metavar="PATH", help="a built program, in place of building one")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench", metavar="FOLDER",
-                        help="for results.json and results.md (default: build/bench)")
+                        help="for results.json and results.md, or products.* (default: build/bench)")
     options = parser.parse_args(arguments)
     if options.rounds < 1 or (options.threads is not None and options.threads < 1):
         parser.error("--rounds and --threads must be 1 or more")
     if options.python and options.torch:
         parser.error("--torch chooses what to install, --python takes what is there: give one of them")
+    if options.products and (options.suite or options.no_compile):
+        parser.error("--products times no training steps: leave --suite and --no-compile out")
     options.suites = [suite for suite in SUITES if not options.suite or suite in options.suite]
     options.sides = ["weft", "eager"] + ([] if options.no_compile else ["compiled"])
     options.threads = options.threads or core_count()
@@ -196,14 +201,20 @@ def measure(side, suite, steps, options):
     else:
         command = [options.python, ROOT / "tools/bench_peer.py", suite, "--threads", options.threads, "--steps", steps]
         command += ["--compile"] if side == "compiled" else []
-    command = [str(word) for word in command]
-    result = subprocess.run(command, cwd=ROOT, env=environment(options), capture_output=True, text=True)
-    try:
-        if result.returncode == 0:
-            return json.loads(result.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        pass
     hint = "; --no-compile leaves torch.compile out" if side == "compiled" else ""
+    return run_json(command, options, hint=hint)[0][-1]
+
+
+def run_json(command, options, stdin="", hint=""):
+    """The JSON objects that a command prints, one a line, and the text."""
+    command = [str(word) for word in command]
+    result = subprocess.run(command, cwd=ROOT, env=environment(options), input=stdin, capture_output=True, text=True)
+    try:
+        lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        if result.returncode == 0 and lines:
+            return lines, result.stdout
+    except ValueError:
+        pass
     raise Failure(f"{result.stderr or result.stdout}\n{shlex.join(command)} failed (code {result.returncode}){hint}")
 
 
@@ -268,13 +279,13 @@ def milliseconds(value):
     return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
-def table_of(rows):
+def table_of(rows, columns):
     """Rows of text cells, the first the headings; columns that nobody measured are left out."""
-    columns = [column for column in COLUMNS if rows[0][column[1]] is not None]
-    table = [[heading for heading, _, _ in columns]]
-    for row in rows:
-        table.append([milliseconds(row[key]) if key.endswith("_ms") else form.format(row[key]) for _, key, form in columns])
-    return table
+    def cell(value, key, form):
+        return "" if value is None else milliseconds(value) if key.endswith("_ms") else form.format(value)
+
+    columns = [column for column in columns if rows[0][column[1]] is not None]
+    return [[heading for heading, _, _ in columns]] + [[cell(row[key], key, form) for _, key, form in columns] for row in rows]
 
 
 def markdown_table(table):
@@ -314,9 +325,9 @@ def conditions(report):
     ]
 
 
-def markdown_of(report):
-    text = "# Training steps of Weft and PyTorch\n\n" + "".join(f"- {line}\n" for line in conditions(report))
-    text += "\n" + markdown_table(table_of(report["suites"])) + "\nTimes faster: than the faster of PyTorch's columns.\n"
+def markdown_of(report, title, table, remark):
+    text = f"# {title}\n\n" + "".join(f"- {line}\n" for line in conditions(report))
+    text += "\n" + markdown_table(table) + f"\n{remark}\n"
     return text + "".join(f"\n**{warning}**\n" for warning in warnings_of(report))
 
 
@@ -332,27 +343,35 @@ def main(arguments):
     options.python = pathlib.Path(options.python).absolute() if options.python else make_environment(options)
 
     others = OtherWork()
-    runs = measure_all(options)
+    if options.products:
+        runs = compare_products.measure_all(options, lambda *command, stdin="": run_json(command, options, stdin))
+        rows, columns, name = compare_products.summarise(runs), compare_products.COLUMNS, "products"
+        title, remark = "Matrix products of Weft and PyTorch", "The peak: of multiply-adds in registers, measured beside each product."
+    else:
+        runs = measure_all(options)
+        rows, columns, name = summarise(runs), COLUMNS, "results"
+        title, remark = "Training steps of Weft and PyTorch", "Times faster: than the faster of PyTorch's columns."
     report = {
         "command": shlex.join(["tools/bench", *arguments]),
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "commit": output_of("git", "describe", "--always", "--dirty"),
         "weft": output_of(str(options.weft), "--version").removeprefix("weft "),
-        "pytorch": next(line["version"] for line in runs if line["side"] == "eager"),
+        "pytorch": next(line["version"] for line in runs if line["side"] != "weft"),
         "machine": machine,
         "threads": options.threads,
         "simd": options.simd,
         "rounds": options.rounds,
         "others_share": round(others.share(), 4),
-        "suites": summarise(runs),
+        "products" if options.products else "suites": rows,
         "runs": runs,
     }
-    (options.output / "results.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (options.output / "results.md").write_text(markdown_of(report), encoding="utf-8")
-    print(text_table(table_of(report["suites"])) + "".join(f"\n{line}" for line in conditions(report)))
+    table = table_of(rows, columns)
+    (options.output / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (options.output / f"{name}.md").write_text(markdown_of(report, title, table, remark), encoding="utf-8")
+    print(text_table(table) + "".join(f"\n{line}" for line in conditions(report)))
     for warning in warnings_of(report):
         print(f"Warning: {warning}")
-    print(f"Written: {options.output}/results.json and results.md")
+    print(f"Written: {options.output}/{name}.json and {name}.md")
 
 
 if __name__ == "__main__":

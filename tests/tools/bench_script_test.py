@@ -39,6 +39,28 @@ print(json.dumps(line))
 """
 
 
+# The same for products: two of nano, one of each other model.
+PRODUCTS = """#!{interpreter} -B
+import json, pathlib, sys
+if "--version" in sys.argv:
+    sys.exit(print("weft 1.2.3"))
+folder = pathlib.Path(__file__).parent
+with open(folder / "calls", "a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+if "bench" in sys.argv:
+    if sys.argv[sys.argv.index("--case") + 1] != "nano/":
+        sys.exit(print(json.dumps(dict(case=sys.argv[-3] + "other", kind="NN", m=100, n=100, k=100, threads=1, median_ms=1,
+                                       peak_gflops=4))))
+    for kind, k in (("NT", 1000), ("TN", 500)):
+        print(json.dumps(dict(case="nano/" + kind, kind=kind, m=1000, n=1000, k=k, threads=2, median_ms=10, peak_gflops=400)))
+else:
+    for line in map(json.loads, sys.stdin):
+        times = dict(NT=25, TN=5, NN=2)
+        print("PyTorch says something")
+        print(json.dumps(dict(case=line["case"], version="9.8", threads=line["threads"], median_ms=times[line["kind"]])))
+"""
+
+
 class BenchScriptTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -117,6 +139,36 @@ class BenchScriptTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         for part in ("no such thing", "bench_peer.py tiny", "--no-compile leaves"):
             self.assertIn(part, result.stderr)
+
+    def test_products_are_compared_case_by_case_and_kind_by_kind(self):
+        self.stand_in.write_text(PRODUCTS.format(interpreter=sys.executable))
+        result = self.run_bench("--products", "--rounds", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        calls = self.calls()
+        self.assertEqual(len(calls), 2 * 2 * 6)
+        self.assertTrue(calls[0].startswith("bench --json --suite gemm --case tiny/ --threads 2"), calls[0])
+        self.assertTrue(calls[1].endswith("tools/bench_peer_products.py"), calls[1])
+        report = json.loads((self.folder / "out/products.json").read_text())
+        rows = {row["case"]: row for row in report["products"]}
+        for case, key, value in (("nano/NT", "weft_gflops", 200), ("nano/NT", "pytorch_gflops", 80), ("nano/NT", "times_faster", 2.5),
+                                 ("nano/TN", "weft_share", 0.25), ("nano/TN", "pytorch_share", 0.5),
+                                 ("NT, mean of 1", "times_faster", 2.5), ("NN, mean of 5", "weft_share", 0.5)):
+            self.assertAlmostEqual(rows[case][key], value, msg=f"{case} {key}")
+        self.assertEqual(report["pytorch"], "9.8")
+        text = (self.folder / "out/products.md").read_text()
+        self.assertIn("| nano/NT | 2 | 200.0 | 80.0 | 2.50 | 50.0% | 20.0% |\n", text)
+        self.assertIn("| NT, mean of 1 |  |  |  | 2.50 | 50.0% | 20.0% |\n", text)
+
+    def test_products_are_no_training_steps(self):
+        for other in (["--suite", "tiny"], ["--no-compile"]):
+            result = self.run_bench("--products", *other)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("--products times no training steps", result.stderr)
+
+    def test_the_groups_of_products_are_those_of_the_suite(self):
+        source = (ROOT / "tools/benchmarks/gemm.cc").read_text()
+        models = dict.fromkeys(re.findall(r'\{"(\w+)", \d+, \d+, \d+\}', source))
+        self.assertEqual(bench.compare_products.MODELS, list(models))
 
     def test_help_names_the_suites_and_unknown_ones_are_refused(self):
         self.assertIn("seq2seq_ragged", self.run_bench("--help").stdout)
