@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -12,7 +13,6 @@
 #include "autograd/base/check.h"
 
 #ifdef WEFT_STD_THREADS
-#include <atomic>
 #include <vector>
 #else
 #include <tbb/global_control.h>
@@ -43,14 +43,20 @@ double CgroupQuota() {
   return 0;
 }
 
-// Tiles of the loops around, on this thread: 1 outside of all loops.
-thread_local int64_t tiles_beside = 1;
+// A running loop; it lives on the stack of the thread that started it.
+struct Loop {
+  std::atomic<int64_t> unfinished;  // tiles
+  const Loop* outside;              // the one in whose tile it was started; null: none
+};
 
-// Runs a tile of a loop of n that was started where tiles_beside was `outside`.
-void RunTile(int64_t n, int64_t outside, int64_t tile, absl::FunctionRef<void(int64_t)> body) {
-  const int64_t before = std::exchange(tiles_beside, n * outside);
+// The loop of the tile that this thread runs. There is no other way to know it: tiles move between threads.
+thread_local const Loop* innermost = nullptr;
+
+void RunTile(Loop& loop, int64_t tile, absl::FunctionRef<void(int64_t)> body) {
+  const Loop* before = std::exchange(innermost, &loop);
   body(tile);
-  tiles_beside = before;
+  innermost = before;
+  loop.unfinished.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -86,9 +92,10 @@ int64_t ThreadsHere() { return active_threads.load(); }
 }  // namespace
 
 void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> body) {
+  Loop loop = {n, innermost};
   std::atomic<int64_t> next{0};
-  const auto run = [&, outside = tiles_beside] {
-    for (int64_t tile = next.fetch_add(1); tile < n; tile = next.fetch_add(1)) RunTile(n, outside, tile, body);
+  const auto run = [&] {
+    for (int64_t tile = next.fetch_add(1); tile < n; tile = next.fetch_add(1)) RunTile(loop, tile, body);
   };
   std::vector<std::thread> threads;
   for (int64_t i = 1; i < std::min<int64_t>(n, active_threads.load()); ++i) threads.emplace_back(run);
@@ -124,17 +131,21 @@ void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> body) {
     if (n == 1) body(0);
     return;
   }
-  tbb::this_task_arena::isolate([&, outside = tiles_beside] {
+  Loop loop = {n, innermost};
+  tbb::this_task_arena::isolate([&] {
     tbb::parallel_for(
-        int64_t{0}, n, int64_t{1}, [&](int64_t tile) { RunTile(n, outside, tile, body); }, tbb::simple_partitioner());
+        int64_t{0}, n, int64_t{1}, [&](int64_t tile) { RunTile(loop, tile, body); }, tbb::simple_partitioner());
   });
 }
 
 #endif
 
 int64_t EqualTiles() {
-  const int64_t threads = ThreadsHere();
-  return tiles_beside % threads == 0 ? 1 : std::max<int64_t>(2, threads / tiles_beside);
+  int64_t beside = 1;
+  for (const Loop* loop = innermost; loop != nullptr; loop = loop->outside) {
+    beside *= loop->unfinished.load(std::memory_order_relaxed);
+  }
+  return std::max<int64_t>(1, ThreadsHere() / beside);
 }
 
 }  // namespace weft

@@ -1,6 +1,7 @@
-// Parallel loops over a fixed list of tiles. What a tile computes depends on its index alone, never on the thread that runs it
-// or on how many threads there are, so results have the same bits for any thread count. Built on oneTBB; with WEFT_STD_THREADS
-// (the `tsan` preset) the same tiles run on std::thread, since Debian's TBB is not instrumented for the sanitizer.
+// Parallel loops over a list of tiles. What a tile computes depends on its index alone, never on the thread that runs it, and
+// the list does not depend on how many threads there are, so results have the same bits for any thread count; but work whose
+// bits no cut can change may be cut by the number of threads (EqualTiles). Built on oneTBB; with WEFT_STD_THREADS (the `tsan`
+// preset) the same tiles run on std::thread, since Debian's TBB is not instrumented for the sanitizer.
 #ifndef WEFT_AUTOGRAD_BASE_PARALLEL_H_
 #define WEFT_AUTOGRAD_BASE_PARALLEL_H_
 
@@ -19,9 +20,9 @@ int AvailableThreads();
 // starts a tile of another loop. `body` must not throw.
 void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t tile)> body);
 
-// Into how many equal tiles to cut work that starts here: one for each thread of the enclosing Workers; fewer inside of a loop,
-// whose tiles run beside: none is cut where they give each thread as many, else in two at least, so that a thread without work
-// can help. Only for cuts that change no result, since this depends on the number of threads.
+// Into how many equal tiles to cut work that starts here, so that no thread is idle: as many as ParallelFor has threads here;
+// inside of loops, these divided by the tiles that are still to end, since others run them meanwhile; at least 1. It changes
+// with time: only for cuts that change no result.
 int64_t EqualTiles();
 
 // Limits a computation to a number of threads. One at a time per process is the normal case; nested Workers use the smaller

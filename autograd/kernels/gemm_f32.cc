@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // Highway's order: the list of targets first.
 #include <algorithm>
+#include <limits>
 
 #include "autograd/base/check.h"
 #include "autograd/base/parallel.h"
@@ -23,21 +24,25 @@ namespace {
 
 // Longest block of depth: long ones read and write C less often.
 constexpr int64_t kMaxDepth = 768;
-// Where many rows pass by and there is more than one block anyway, a panel of B stays in L1 beside them.
+// Where many rows pass by and there is more than one block anyway, a panel of B stays in L1 beside them (with AVX2).
 constexpr int64_t kDepthOfManyRows = 512;
 // Where columns of A are packed, they stay in L2 together with what is read meanwhile.
 constexpr int64_t kDepthOfColumns = 256;
 // Columns of B packed at a time for many rows: with kMaxDepth, 3 MB a thread.
 constexpr int64_t kMaxColumns = 1024;
-// Rows multiplied at a time with them: a block of A stays in L2.
+// Rows multiplied at a time with them: a block of A stays in L2. Whole tiles.
 constexpr int64_t kMaxRows = 192;
 // Up to this many rows, all of A is used at once and B is packed strip by strip.
 constexpr int64_t kFewRows = 512;
 // Columns of such a strip, and of a part at least: 128 bytes a row. Processors fetch lines of the cache in pairs; half pairs
 // come from L3 at 10 GB/s, whole ones at 23 (a Xeon of the Sapphire Rapids class).
 constexpr int64_t kStrip = 32;
-// Multiply-adds below which a product stays on its thread, since waking another one costs microseconds, and those of a part.
-constexpr int64_t kForkWork = int64_t{1} << 20, kPartWork = kForkWork / 2;
+// Multiply-adds below which a product stays on its thread: waking another one costs microseconds.
+constexpr int64_t kForkWork = int64_t{1} << 20;
+// Multiply-adds of a part, at least.
+constexpr int64_t kPartWork = kForkWork / 2;
+// Multiply-adds that take as long as packing an element: 60 to 100 against 5 a nanosecond.
+constexpr int64_t kPackCost = 16;
 // Below this many rows a row-major B is read in place: packing would cost more than it saves.
 constexpr int64_t kMinRowsToPack = 32;
 
@@ -64,6 +69,8 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::kernels {
 namespace HWY_NAMESPACE {
 
+static_assert(kMaxRows % kTileRows == 0);
+
 // Columns [j, j + n), depth [p, p + depth) of op(B) into panels.
 void PackColumns(const Product& x, int64_t j, int64_t n, int64_t p, int64_t depth, float* packed) {
   if (x.tb == Trans::kNo) {
@@ -84,7 +91,7 @@ Left InPlace(const Product& x, int64_t i, int64_t p) {
                             : Left{Layout::kColumns, x.a + p * x.lda + i, x.lda};
 }
 
-// The same copied to `copy`, m * depth elements. REQUIRES: i a multiple of kTileRows.
+// The same copied to `copy`, m * depth elements.
 Left Copied(const Product& x, int64_t i, int64_t m, int64_t p, int64_t depth, float* copy) {
   if (x.ta == Trans::kNo) {
     CopyRows(m, depth, x.a + i * x.lda + p, x.lda, copy);
@@ -118,7 +125,7 @@ void MultiplyFewRows(const Product& x, int64_t max_depth) {
 
 // Many rows: B is packed once, then multiplied with one block of rows after the other.
 void MultiplyManyRows(const Product& x, int64_t max_depth) {
-  const int64_t max_columns = std::min(x.n, kMaxColumns), max_rows = std::min(x.m, kMaxRows / kTileRows * kTileRows);
+  const int64_t max_columns = std::min(x.n, kMaxColumns), max_rows = std::min(x.m, kMaxRows);
   const bool pack = x.tb == Trans::kYes || x.m >= kMinRowsToPack || x.n % kLanes != 0;
   const bool copy = CopyPays(x, max_depth);
   Scratch<float> packed(pack ? PackedColumns(max_columns) * max_depth : 0), block(copy ? max_rows * max_depth : 0);
@@ -145,17 +152,22 @@ void Multiply(const Product& x) {
   few_rows ? MultiplyFewRows(x, max_depth) : MultiplyManyRows(x, max_depth);
 }
 
-// Rows and columns of the parts when C is cut into `parts`: of all grids, one that reads least of A and B.
+// Rows and columns of a part of C.
 struct Cut {
   int64_t rows, columns;
 };
+
+// The grid of at most `parts` parts whose largest takes the least time.
 Cut CutOf(const Product& x, int64_t parts) {
-  int64_t best = 1;
-  const auto read = [&](int64_t across) { return across * x.n + parts / across * x.m; };
-  for (int64_t across = 2; across <= parts; ++across) {
-    if (parts % across == 0 && read(across) <= read(best)) best = across;
+  Cut best = {x.m, x.n};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t across = 1; across <= parts; ++across) {
+    const Cut cut = {std::min(x.m, RoundUp(CeilDivide(x.m, across), kTileRows)),
+                     std::min(x.n, RoundUp(CeilDivide(x.n, parts / across), std::max(kPanel, kStrip)))};
+    const int64_t cost = cut.rows * cut.columns + kPackCost * (cut.rows + cut.columns);
+    if (cost <= least) best = cut, least = cost;
   }
-  return {RoundUp(CeilDivide(x.m, best), kTileRows), RoundUp(CeilDivide(x.n, parts / best), std::max(kPanel, kStrip))};
+  return best;
 }
 
 // Each thread multiplies a part of C and packs what it needs for itself, though others pack the same: packed by one thread and

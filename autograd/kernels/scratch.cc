@@ -14,7 +14,7 @@ ScratchPool& ScratchPool::Get() {
 }
 
 ScratchPool::ScratchPool() {
-  // Room for more tasks than machines have threads, so that giving a block back allocates nothing.
+  // Room for the blocks of many threads, so that giving one back allocates nothing.
   for (std::vector<void*>& list : free_) list.reserve(64);
 }
 

@@ -58,6 +58,7 @@ struct Case {
 template <class T>
 void ExpectProduct(const Case<T>& x, bool accumulate, bool with_bias) {
   const std::vector<T> result = x.Run(accumulate, with_bias);
+  ASSERT_EQ(result, x.Run(accumulate, with_bias, /*parallel=*/false));
   for (int64_t i = 0; i < x.m; ++i) {
     for (int64_t j = 0; j < x.ldc; ++j) {
       const T actual = result[i * x.ldc + j], before = x.c[i * x.ldc + j];
@@ -117,6 +118,7 @@ TYPED_TEST(GemmTest, OddAndLargeSizesMatchTheTripleLoop) {
   ExpectAllForms<TypeParam>(14, 35, 1601, 1);  // several blocks of depth
   ExpectAllForms<TypeParam>(37, 700, 50, 1);   // few rows, several strips
   ExpectAllForms<TypeParam>(530, 66, 40, 1);   // many rows
+  ExpectAllForms<TypeParam>(9, 1030, 800, 1);  // two passes over the columns, each of several blocks of depth
   ExpectAllForms<TypeParam>(128, 128, 96, 0);  // large enough to fork
 }
 
@@ -141,6 +143,23 @@ TYPED_TEST(GemmTest, SameBitsForAnyNumberOfThreads) {
           Workers(threads).Run([&] { result = x.Run(true, true); });
           EXPECT_EQ(result, serial) << threads << " threads";
         }
+      }
+    }
+  }
+}
+
+// Inside of a loop a product is cut otherwise.
+TEST(GemmF32Test, SameBitsInsideOfALoop) {
+  for (const Trans ta : {Trans::kNo, Trans::kYes}) {
+    const Case<float> x(ta, Trans::kNo, 150, 131, 800);
+    const std::vector<float> serial = x.Run(true, true, false);
+    for (const int threads : {2, 8}) {
+      for (const int64_t tiles : {2, 3, 8}) {
+        std::vector<std::vector<float>> results(static_cast<size_t>(tiles));
+        Workers(threads).Run(
+            [&] { ParallelFor(tiles, [&](int64_t tile) { results[static_cast<size_t>(tile)] = x.Run(true, true); }); });
+        for (const std::vector<float>& result : results)
+          EXPECT_EQ(result, serial) << threads << " threads, " << tiles << " tiles";
       }
     }
   }

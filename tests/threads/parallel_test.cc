@@ -58,42 +58,47 @@ TEST(ParallelForTest, WaitingThreadStartsNoOtherOuterTile) {
   EXPECT_FALSE(reentered);
 }
 
-TEST(EqualTilesTest, OneForEachThreadThatIsFree) {
-  // Tiles around (0: no loop) and what each thread then may cut its work into.
-  const auto tiles_inside = [](int threads, int64_t outer) {
-    std::set<int64_t> seen;
-    std::mutex mutex;
+TEST(EqualTilesTest, OneForEachThreadOutsideOfLoops) {
+  for (const int threads : {1, 2, 3, 8}) {
     Workers(threads).Run([&] {
-      if (outer == 0) {
-        seen.insert(EqualTiles());
-        return;
-      }
-      ParallelFor(outer, [&](int64_t) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        seen.insert(EqualTiles());
-      });
-      EXPECT_EQ(EqualTiles(), threads) << "after the loop";
+      EXPECT_EQ(EqualTiles(), threads);
+      ParallelFor(5, [](int64_t) { EXPECT_GE(EqualTiles(), 1); });
+      EXPECT_EQ(EqualTiles(), threads) << "after a loop";
     });
-    return seen;
-  };
-  using Set = std::set<int64_t>;
-  for (const int64_t outer : {0, 2, 3, 5}) EXPECT_EQ(tiles_inside(1, outer), Set{1});
-  EXPECT_EQ(tiles_inside(2, 0), Set{2});
-  EXPECT_EQ(tiles_inside(2, 2), Set{1});
-  EXPECT_EQ(tiles_inside(2, 3), Set{2});  // the third leaves a thread without work
-  EXPECT_EQ(tiles_inside(2, 12), Set{1});
-  EXPECT_EQ(tiles_inside(8, 0), Set{8});
-  EXPECT_EQ(tiles_inside(8, 2), Set{4});
-  EXPECT_EQ(tiles_inside(8, 5), Set{2});
-  EXPECT_EQ(tiles_inside(8, 16), Set{1});
+  }
 }
 
-TEST(EqualTilesTest, CountsAllLoopsAround) {
-  Workers(8).Run([] {
+// Two tiles that run at once share the threads; when one has ended, the other has them all.
+TEST(EqualTilesTest, TilesOfALoopShareTheThreadsWhileTheyRun) {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  int count = 0;
+  Workers(4).Run([&] {
+    ParallelFor(2, [&](int64_t tile) {
+      {
+        std::unique_lock<std::mutex> lock(mutex);
+        ++count;
+        EXPECT_EQ(EqualTiles(), 2);
+        arrived.notify_all();
+        ASSERT_TRUE(arrived.wait_for(lock, std::chrono::seconds(10), [&] { return count == 2; }));
+      }
+      if (tile == 1) return;
+      for (int i = 0; i < 10'000 && EqualTiles() != 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(EqualTiles(), 4);
+    });
+  });
+}
+
+TEST(EqualTilesTest, LoopsAroundCount) {
+  Workers(12).Run([] {
     ParallelFor(2, [](int64_t) {
-      EXPECT_EQ(EqualTiles(), 4);
-      ParallelFor(2, [](int64_t) { EXPECT_EQ(EqualTiles(), 2); });
-      EXPECT_EQ(EqualTiles(), 4);
+      const int64_t outside = EqualTiles();
+      EXPECT_GE(outside, 6);
+      ParallelFor(3, [&](int64_t) {
+        EXPECT_GE(EqualTiles(), 2);
+        EXPECT_LE(EqualTiles(), 12);
+      });
+      EXPECT_GE(EqualTiles(), outside);
     });
   });
 }
