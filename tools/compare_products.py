@@ -1,7 +1,8 @@
-"""What tools/bench --products measures: the matrix products of `weft bench --suite gemm`, in Weft and in PyTorch, whose products
-are those of oneMKL. Used by compare_with_pytorch.py. Needs Python's standard library only.
+"""What tools/bench --products measures: the matrix products of `weft bench --suite gemm`, in Weft and in PyTorch, whose
+products are those of oneMKL on x86. Used by compare_with_pytorch.py. Needs Python's standard library only.
 """
 
+import json
 import math
 import pathlib
 import statistics
@@ -23,15 +24,23 @@ COLUMNS = [
 ]
 
 
+class NotTheSame(Exception):
+    """The sides did not do the same products; the message says which."""
+
+
 def measure_all(options, run_json):
-    """A list of {"round", "side", and what the side prints}. `run_json(*command, stdin="")` gives the JSON objects that a command
-    prints, and the text."""
+    """A list of {"round", "side", and what the side prints}. `run_json(*command, stdin="")` gives the JSON objects that a
+    command prints. Fails if the sides differ in what they compute."""
     runs = []
     for number in range(1, options.rounds + 1):
         for model in MODELS:
-            weft, printed = run_json(options.weft, "bench", "--json", "--suite", "gemm", "--case", f"{model}/",
-                                     "--threads", options.threads)
-            pytorch, _ = run_json(options.python, PEER, stdin=printed)
+            weft = run_json(options.weft, "bench", "--json", "--suite", "gemm", "--case", f"{model}/", "--threads",
+                            options.threads)
+            pytorch = run_json(options.python, PEER, stdin="".join(f"{json.dumps(line)}\n" for line in weft))
+            done = [[(line["case"], line["threads"]) for line in lines] for lines in (weft, pytorch)]
+            if done[0] != done[1]:
+                raise NotTheSame(f"products of {model}, with threads: {done[0]} in Weft, {done[1]} in PyTorch: not the same "
+                                 "work")
             runs += [{"round": number, "side": side, **line} for side, lines in (("weft", weft), ("pytorch", pytorch))
                      for line in lines]
             print(f"round {number}/{options.rounds}  {model:<8} {len(weft)} products", file=sys.stderr, flush=True)
@@ -54,10 +63,12 @@ def summarise(runs):
             row[f"{side}_gflops"] = gflop / seconds[side]
             row[f"{side}_share"] = row[f"{side}_gflops"] / peak
         rows.append(row)
-    return rows + [mean_of(kind, [row for row in rows if row["kind"] == kind]) for kind in KINDS]
+    of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
+    return rows + [mean_of(kind, some) for kind, some in of_kind.items() if some]
 
 
 def mean_of(kind, rows):
+    """The row for all products of a kind. REQUIRES: at least one."""
     mean = {"case": f"{kind}, mean of {len(rows)}", "kind": kind, "threads": "", "weft_gflops": None, "pytorch_gflops": None}
     mean["times_faster"] = math.exp(statistics.mean(math.log(row["times_faster"]) for row in rows))
     for key in ("weft_share", "pytorch_share"):

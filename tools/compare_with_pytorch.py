@@ -1,5 +1,5 @@
-"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps (or, with --products, matrix
-products: compare_products.py) of both in turns, writes one table.
+"""What tools/bench runs: builds Weft, makes a Python environment with PyTorch, times training steps of both in turns (or, with
+--products, matrix products: compare_products.py), writes one table.
 
 Each measurement is a process of its own (`weft bench --suite NAME` or tools/bench_peer.py), so that peak memory can be told
 apart. Within a round the sides follow each other suite by suite; slow changes of the machine's speed then meet all of them
@@ -202,17 +202,17 @@ def measure(side, suite, steps, options):
         command = [options.python, ROOT / "tools/bench_peer.py", suite, "--threads", options.threads, "--steps", steps]
         command += ["--compile"] if side == "compiled" else []
     hint = "; --no-compile leaves torch.compile out" if side == "compiled" else ""
-    return run_json(command, options, hint=hint)[0][-1]
+    return run_json(command, options, hint=hint)[-1]
 
 
 def run_json(command, options, stdin="", hint=""):
-    """The JSON objects that a command prints, one a line, and the text."""
+    """The JSON objects that a command prints, one a line."""
     command = [str(word) for word in command]
     result = subprocess.run(command, cwd=ROOT, env=environment(options), input=stdin, capture_output=True, text=True)
     try:
         lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
         if result.returncode == 0 and lines:
-            return lines, result.stdout
+            return lines
     except ValueError:
         pass
     raise Failure(f"{result.stderr or result.stdout}\n{shlex.join(command)} failed (code {result.returncode}){hint}")
@@ -346,7 +346,8 @@ def main(arguments):
     if options.products:
         runs = compare_products.measure_all(options, lambda *command, stdin="": run_json(command, options, stdin))
         rows, columns, name = compare_products.summarise(runs), compare_products.COLUMNS, "products"
-        title, remark = "Matrix products of Weft and PyTorch", "The peak: of multiply-adds in registers, measured beside each product."
+        title = "Matrix products of Weft and PyTorch"
+        remark = "The peak: of multiply-adds in registers, measured beside each product."
     else:
         runs = measure_all(options)
         rows, columns, name = summarise(runs), COLUMNS, "results"
@@ -377,7 +378,7 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (Failure, OSError) as failure:
+    except (Failure, compare_products.NotTheSame, OSError) as failure:
         sys.exit(f"tools/bench: {failure}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -41,7 +41,7 @@ print(json.dumps(line))
 
 # The same for products: two of nano, one of each other model.
 PRODUCTS = """#!{interpreter} -B
-import json, pathlib, sys
+import json, os, pathlib, sys
 if "--version" in sys.argv:
     sys.exit(print("weft 1.2.3"))
 folder = pathlib.Path(__file__).parent
@@ -57,7 +57,8 @@ else:
     for line in map(json.loads, sys.stdin):
         times = dict(NT=25, TN=5, NN=2)
         print("PyTorch says something")
-        print(json.dumps(dict(case=line["case"], version="9.8", threads=line["threads"], median_ms=times[line["kind"]])))
+        print(json.dumps(dict(case=line["case"], version="9.8", threads=int(os.environ.get("THREADS", line["threads"])),
+                              median_ms=times[line["kind"]])))
 """
 
 
@@ -150,14 +151,22 @@ class BenchScriptTest(unittest.TestCase):
         self.assertTrue(calls[1].endswith("tools/bench_peer_products.py"), calls[1])
         report = json.loads((self.folder / "out/products.json").read_text())
         rows = {row["case"]: row for row in report["products"]}
-        for case, key, value in (("nano/NT", "weft_gflops", 200), ("nano/NT", "pytorch_gflops", 80), ("nano/NT", "times_faster", 2.5),
-                                 ("nano/TN", "weft_share", 0.25), ("nano/TN", "pytorch_share", 0.5),
-                                 ("NT, mean of 1", "times_faster", 2.5), ("NN, mean of 5", "weft_share", 0.5)):
+        for case, key, value in (("nano/NT", "weft_gflops", 200), ("nano/NT", "pytorch_gflops", 80),
+                                 ("nano/NT", "times_faster", 2.5), ("nano/TN", "weft_share", 0.25),
+                                 ("nano/TN", "pytorch_share", 0.5), ("NT, mean of 1", "times_faster", 2.5),
+                                 ("NN, mean of 5", "weft_share", 0.5)):
             self.assertAlmostEqual(rows[case][key], value, msg=f"{case} {key}")
         self.assertEqual(report["pytorch"], "9.8")
         text = (self.folder / "out/products.md").read_text()
         self.assertIn("| nano/NT | 2 | 200.0 | 80.0 | 2.50 | 50.0% | 20.0% |\n", text)
         self.assertIn("| NT, mean of 1 |  |  |  | 2.50 | 50.0% | 20.0% |\n", text)
+
+    def test_sides_that_do_not_do_the_same_products_are_refused(self):
+        self.stand_in.write_text(PRODUCTS.format(interpreter=sys.executable))
+        result = self.run_bench("--products", THREADS="3")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("products of tiny, with threads: [('tiny/other', 1)] in Weft, [('tiny/other', 3)] in PyTorch", result.stderr)
+        self.assertFalse((self.folder / "out/products.json").exists())
 
     def test_products_are_no_training_steps(self):
         for other in (["--suite", "tiny"], ["--no-compile"]):
