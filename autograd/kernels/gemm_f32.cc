@@ -1,7 +1,7 @@
 // f32 products through Highway. C is cut into one part for each thread; the loops of a part around the register tile
 // (gemm-inl.h: 6 rows by two vectors, 12 with AVX-512) follow Goto and van de Geijn, "Anatomy of high-performance matrix
 // multiplication" (TOMS 2008): blocks of depth, B packed into panels, blocks of rows. What will be read soon is asked for
-// early. Measured with `weft bench --suite gemm` on two cores of a Xeon: 89 to 92 % of the peak in the mean of NT, NN and TN
+// early. Measured with `weft bench --suite gemm` on two cores of a Xeon: 87 to 92 % of the peak in the mean of NT, NN and TN
 // with AVX2, 71 to 74 % with AVX-512.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/gemm_f32.cc"
