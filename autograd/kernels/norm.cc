@@ -17,14 +17,22 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::kernels::HWY_NAMESPACE {
 namespace {
 
-// h = (x - mean) rstd in double lanes. RMS normalisation has mean 0.
+// h = (x - mean) rstd in floats, within a few units in the last place: the mean is subtracted in two parts, so that nothing is
+// lost where a row lies far from zero, and all is done on an eighth of x, so that no float overflows and rstd is a normal
+// number. RMS normalisation has mean 0.
 struct Standardize {
-  VD mean, rstd;
+  static constexpr float kEighth = 0.125f;
+  float high, low, factor;
 
-  HWY_INLINE Standardize(double m, double r) : mean(hn::Set(DD(), m)), rstd(hn::Set(DD(), r)) {}
-  HWY_INLINE Wide operator()(VF v) const {
-    const Wide w = Widen(v);
-    return {hn::Mul(hn::Sub(w.low, mean), rstd), hn::Mul(hn::Sub(w.high, mean), rstd)};
+  Standardize() = default;
+  HWY_INLINE Standardize(double mean, double rstd)
+      : high(kEighth * static_cast<float>(mean)),
+        low(static_cast<float>(kEighth * (mean - static_cast<float>(mean)))),
+        factor(static_cast<float>(rstd / kEighth)) {}
+  HWY_INLINE VF operator()(VF x) const {
+    const DF d;
+    const VF centred = hn::Sub(hn::MulSub(x, hn::Set(d, kEighth), hn::Set(d, high)), hn::Set(d, low));
+    return hn::Mul(centred, hn::Set(d, factor));
   }
 };
 
@@ -36,11 +44,12 @@ HWY_INLINE double MeanOf(const float* x, int64_t width) {
 
 // Mean of (x - mean)^2.
 HWY_INLINE double MeanSquareOf(const float* x, double mean, int64_t width) {
-  const Standardize centre(mean, 1);
+  const VD means = hn::Set(DD(), mean);
   DoubleSum sum;
   ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
-    const Wide w = Keep(centre(Load(x + i, part)), part);
-    sum.AddProduct(w, w);
+    const Wide w = Widen(Load(x + i, part));
+    const Wide centred = Keep(Wide{hn::Sub(w.low, means), hn::Sub(w.high, means)}, part);
+    sum.AddProduct(centred, centred);
   });
   return sum.Total() / static_cast<double>(width);
 }
@@ -55,7 +64,7 @@ void NormForwardF32(const float* x, const float* gamma, const float* beta, float
     rstd[r] = s;
     const Standardize standardize(m, s);
     ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
-      VF v = Narrow(standardize(Load(x + i, part)));
+      VF v = standardize(Load(x + i, part));
       if (gamma != nullptr) v = hn::Mul(v, Load(gamma + i, part));
       if (beta != nullptr) v = hn::Add(v, Load(beta + i, part));
       Store(v, y + i, part);
@@ -63,17 +72,16 @@ void NormForwardF32(const float* x, const float* gamma, const float* beta, float
   }
 }
 
-HWY_INLINE void AddRowGradient(const float* x, const float* gamma, bool centred, double mean, double rstd, const float* dy,
-                               float* dx, int64_t width) {
+HWY_INLINE void AddRowGradient(const float* x, const float* gamma, bool centred, Standardize standardize, double rstd,
+                               const float* dy, float* dx, int64_t width) {
   const DF d;
-  const Standardize standardize(mean, rstd);
   DoubleSum sum_g, sum_gh;
   ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
     VF g = Load(dy + i, part);
     if (gamma != nullptr) g = hn::Mul(g, Load(gamma + i, part));
     const Wide wide_g = Widen(g);
     sum_g.Add(wide_g);
-    sum_gh.AddProduct(wide_g, Keep(standardize(Load(x + i, part)), part));
+    sum_gh.AddProduct(wide_g, Keep(Widen(standardize(Load(x + i, part))), part));
   });
   const double n = static_cast<double>(width);
   const VF mean_g = hn::Set(d, centred ? static_cast<float>(sum_g.Total() / n) : 0.0f);
@@ -82,21 +90,20 @@ HWY_INLINE void AddRowGradient(const float* x, const float* gamma, bool centred,
   ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
     VF g = Load(dy + i, part);
     if (gamma != nullptr) g = hn::Mul(g, Load(gamma + i, part));
-    const VF h = Narrow(standardize(Load(x + i, part)));
+    const VF h = standardize(Load(x + i, part));
     const VF inner = hn::NegMulAdd(h, mean_gh, hn::Sub(g, mean_g));
     Store(hn::MulAdd(scale, inner, Load(dx + i, part)), dx + i, part);
   });
 }
 
 // Column sums of dy h and of dy over some rows, in double; one addition to dgamma and dbeta each.
-HWY_INLINE void AddColumnGradients(const float* x, const double* mean, const double* rstd, const float* dy, float* dgamma,
-                                   float* dbeta, int64_t rows, int64_t width) {
+HWY_INLINE void AddColumnGradients(const float* x, const Standardize* standardize, const float* dy, float* dgamma, float* dbeta,
+                                   int64_t rows, int64_t width) {
   ForEachVector(width, [&](int64_t i, auto part) HWY_ATTR {
     DoubleSum sum_h, sum;
     for (int64_t r = 0; r < rows; ++r) {
       const Wide g = Widen(Load(dy + r * width + i, part));
-      const Standardize standardize(mean == nullptr ? 0.0 : mean[r], rstd[r]);
-      sum_h.AddProduct(g, standardize(Load(x + r * width + i, part)));
+      sum_h.AddProduct(g, Widen(standardize[r](Load(x + r * width + i, part))));
       sum.Add(g);
     }
     if (dgamma != nullptr) Store(hn::Add(Load(dgamma + i, part), Narrow({sum_h.low, sum_h.high})), dgamma + i, part);
@@ -111,13 +118,15 @@ void NormBackwardF32(const float* x, const float* gamma, const double* mean, con
                      float* dgamma, float* dbeta, int64_t rows, int64_t width) {
   const bool centred = mean != nullptr;
   for (int64_t first = 0; first < rows; first += kRowGroup) {
-    const int64_t end = std::min(rows, first + kRowGroup), start = first * width;
-    for (int64_t r = first; r < end && dx != nullptr; ++r) {
-      AddRowGradient(x + r * width, gamma, centred, centred ? mean[r] : 0.0, rstd[r], dy + r * width, dx + r * width, width);
+    const int64_t count = std::min(kRowGroup, rows - first), start = first * width;
+    Standardize standardize[kRowGroup];
+    for (int64_t r = 0; r < count; ++r) standardize[r] = Standardize(centred ? mean[first + r] : 0.0, rstd[first + r]);
+    for (int64_t r = 0; r < count && dx != nullptr; ++r) {
+      const int64_t row = start + r * width;
+      AddRowGradient(x + row, gamma, centred, standardize[r], rstd[first + r], dy + row, dx + row, width);
     }
     if (dgamma == nullptr && dbeta == nullptr) continue;
-    AddColumnGradients(x + start, centred ? mean + first : nullptr, rstd + first, dy + start, dgamma, dbeta, end - first,
-                       width);
+    AddColumnGradients(x + start, standardize, dy + start, dgamma, dbeta, count, width);
   }
 }
 

@@ -106,6 +106,29 @@ TEST(NormFloatTest, ForwardAndBackwardAgreeWithThePlainLoop) {
   }
 }
 
+TEST(NormFloatTest, RowsFarFromZeroOrHugeKeepTheirDigits) {
+  constexpr int64_t kWidth = 37;
+  const std::vector<float> dy = RandomFloats(kWidth, 10);
+  const std::vector<double> dy64 = ToDouble(dy);
+  for (float offset : {-1e6f, 1e6f, 3e38f}) {
+    std::vector<float> x = RandomFloats(kWidth, 9), y(kWidth), dx(kWidth), dgamma(kWidth);
+    for (float& v : x) v = offset > 1e30f ? v * 1e38f : offset + v;
+    if (offset > 1e30f) std::fill_n(x.begin(), kWidth / 2, -offset);
+    const std::vector<double> x64 = ToDouble(x);
+    std::vector<double> y64(kWidth), dx64(kWidth), dgamma64(kWidth);
+    double mean, rstd, mean64, rstd64;
+    LayerNormForward(x.data(), nullptr, nullptr, y.data(), &mean, &rstd, 1, kWidth, 1e-5);
+    LayerNormForward(x64.data(), nullptr, nullptr, y64.data(), &mean64, &rstd64, 1, kWidth, 1e-5);
+    LayerNormBackward(x.data(), nullptr, &mean, &rstd, dy.data(), dx.data(), dgamma.data(), nullptr, 1, kWidth);
+    LayerNormBackward(x64.data(), nullptr, &mean64, &rstd64, dy64.data(), dx64.data(), dgamma64.data(), nullptr, 1, kWidth);
+    for (int64_t i = 0; i < kWidth; ++i) {
+      EXPECT_NEAR(y[i], y64[i], 1e-6) << offset;
+      EXPECT_NEAR(dx[i], dx64[i], 4e-6 * rstd64) << offset;
+      EXPECT_NEAR(dgamma[i], dgamma64[i], 4e-6) << offset;
+    }
+  }
+}
+
 TEST(NormFloatTest, AnyGradientMayBeLeftOut) {
   constexpr int64_t kRows = 5, kWidth = 11;
   const std::vector<float> x = RandomFloats(kRows * kWidth, 7), dy = RandomFloats(kRows * kWidth, 8);
