@@ -24,7 +24,7 @@ void AdamF32(const AdamStep& step, const float* g, float* p, float* m, float* v,
   const VF keep = Const(step.decoupled ? 1.0 - step.lr * step.weight_decay : 1.0);
   const VF beta1 = Const(step.beta1), rest1 = Const(1.0 - step.beta1);
   const VF beta2 = Const(step.beta2), rest2 = Const(1.0 - step.beta2);
-  const VF rate = Const(step.lr / step.bias_correction1), root2 = Const(std::sqrt(step.bias_correction2));
+  const VF rate = Const(step.lr / step.bias_correction1), inverse_root2 = Const(1.0 / std::sqrt(step.bias_correction2));
   const bool add_l2 = !step.decoupled && step.weight_decay != 0;
   ForEachVector(n, [&](int64_t i, auto part) HWY_ATTR {
     const VF weight = Load(p + i, part);
@@ -32,7 +32,7 @@ void AdamF32(const AdamStep& step, const float* g, float* p, float* m, float* v,
     if (add_l2) gradient = hn::MulAdd(l2, weight, gradient);
     const VF mean = hn::MulAdd(beta1, Load(m + i, part), hn::Mul(rest1, gradient));
     const VF square = hn::MulAdd(beta2, Load(v + i, part), hn::Mul(rest2, hn::Mul(gradient, gradient)));
-    const VF denominator = hn::Add(hn::Div(hn::Sqrt(square), root2), eps);
+    const VF denominator = hn::MulAdd(hn::Sqrt(square), inverse_root2, eps);
     Store(mean, m + i, part);
     Store(square, v + i, part);
     Store(hn::NegMulAdd(rate, hn::Div(mean, denominator), hn::Mul(keep, weight)), p + i, part);
