@@ -55,11 +55,15 @@ struct Right {
   int64_t wide_stride;    // from one row to the next in a panel of kPanel columns
   int64_t narrow_stride;  // the same in a panel of kLanes columns
   int64_t column_step;    // panel j / kPanel starts at data + j * column_step
+  int64_t ahead;          // rows by which a row is asked for ahead of its use; 0: all are near
 };
+// Long panels come from the second-level cache.
+constexpr int64_t kAhead = 8;
 // As PackB and PackTransposedB write them; `depth` is the one they were packed with.
-HWY_INLINE Right PackedRight(const float* data, int64_t depth) { return {data, kPanel, kLanes, depth}; }
-// B stored [depth,n], read in place. REQUIRES: n is a multiple of kLanes.
-HWY_INLINE Right DirectRight(const float* data, int64_t ldb) { return {data, ldb, ldb, 1}; }
+HWY_INLINE Right PackedRight(const float* data, int64_t depth) { return {data, kPanel, kLanes, depth, kAhead}; }
+// B stored [depth,n], read in place. REQUIRES: n is a multiple of kLanes. To ask for rows past the end of a short B costs more
+// than it brings: they may lie on pages that do not exist, which the processor looks up each time.
+HWY_INLINE Right DirectRight(const float* data, int64_t ldb, int64_t ahead) { return {data, ldb, ldb, 1, ahead}; }
 
 // Where a product goes: c = a b (+ bias); with `add` the chains start at the old c.
 struct Target {
@@ -70,13 +74,11 @@ struct Target {
   const float* next = nullptr;  // the c that the tile after this one will write; null: unknown
 };
 
-// Rows of B's panel that are asked for ahead of their use, since long panels come from the second-level cache.
-constexpr int64_t kAhead = 8;
-
-// One register tile: kR rows, kV vectors of columns of which the first `cols` columns are stored.
+// One register tile: kR rows, kV vectors of columns of which the first `cols` columns are stored; b + `ahead` is asked for
+// before b is used.
 template <int kR, int kV, bool kRowsLayout>
 HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
-                       int64_t b_stride, int64_t cols, const Target& to) {
+                       int64_t b_stride, int64_t ahead, int64_t cols, const Target& to) {
   const Target target = to;  // a copy, which stores to C cannot change
   const FloatTag d;
   using V = hn::Vec<FloatTag>;
@@ -120,8 +122,8 @@ HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_str
     V right[kV];
 #pragma GCC unroll 2
     for (int v = 0; v < kV; ++v) right[v] = hn::LoadU(d, b + v * kLanes);
-    hwy::Prefetch(b + kAhead * b_stride);
-    if (kV * kLanes > 16) hwy::Prefetch(b + kAhead * b_stride + 16);
+    hwy::Prefetch(b + ahead);
+    if (kV * kLanes > 16) hwy::Prefetch(b + ahead + 16);
     b += b_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
@@ -159,22 +161,22 @@ HWY_NOINLINE void Tile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_str
 
 template <int kV, bool kRowsLayout>
 HWY_INLINE void TileOfRows(int64_t rows, int64_t depth, const float* a, int64_t a_stride, const float* b, int64_t b_stride,
-                           int64_t cols, const Target& target) {
+                           int64_t ahead, int64_t cols, const Target& target) {
   switch (rows) {
     case 1:
-      return Tile<1, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<1, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
     case 2:
-      return Tile<2, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<2, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
     case 3:
-      return Tile<3, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<3, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
     case 4:
-      return Tile<4, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<4, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
 #if HWY_TARGET == HWY_AVX3
     case 8:
-      return Tile<8, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<8, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
 #endif
     default:
-      return Tile<kTileRows, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, cols, target);
+      return Tile<kTileRows, kV, kRowsLayout>(depth, a, a_stride, b, b_stride, ahead, cols, target);
   }
 }
 
@@ -185,7 +187,7 @@ HWY_INLINE void MultiplyPanels(int64_t m, int64_t n, int64_t depth, const Left& 
     const int64_t cols = std::min(kPanel, n - j);
     const bool wide = cols > kLanes;
     const float* b = right.data + j * right.column_step;
-    const int64_t b_stride = wide ? right.wide_stride : right.narrow_stride;
+    const int64_t b_stride = wide ? right.wide_stride : right.narrow_stride, ahead = right.ahead * b_stride;
     for (int64_t i = 0; i < m;) {
       const int64_t rows = NextTileRows(m - i);
       const float* next = i + rows < m     ? target.c + (i + rows) * target.ldc + j
@@ -195,14 +197,14 @@ HWY_INLINE void MultiplyPanels(int64_t m, int64_t n, int64_t depth, const Left& 
                            target.add, next};
       if (left.layout == Layout::kRows) {
         const float* a = left.data + i * left.stride;
-        wide ? TileOfRows<2, true>(rows, depth, a, left.stride, b, b_stride, cols, part)
-             : TileOfRows<1, true>(rows, depth, a, left.stride, b, b_stride, cols, part);
+        wide ? TileOfRows<2, true>(rows, depth, a, left.stride, b, b_stride, ahead, cols, part)
+             : TileOfRows<1, true>(rows, depth, a, left.stride, b, b_stride, ahead, cols, part);
       } else {
         const bool packed = left.layout == Layout::kPacked;
         const float* a = packed ? left.data + i * depth : left.data + i;
         const int64_t a_stride = packed ? rows : left.stride;
-        wide ? TileOfRows<2, false>(rows, depth, a, a_stride, b, b_stride, cols, part)
-             : TileOfRows<1, false>(rows, depth, a, a_stride, b, b_stride, cols, part);
+        wide ? TileOfRows<2, false>(rows, depth, a, a_stride, b, b_stride, ahead, cols, part)
+             : TileOfRows<1, false>(rows, depth, a, a_stride, b, b_stride, ahead, cols, part);
       }
       i += rows;
     }

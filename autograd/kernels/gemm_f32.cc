@@ -134,7 +134,7 @@ void MultiplyManyRows(const Product& x, int64_t max_depth) {
     for (int64_t p = 0; p < x.k; p += max_depth) {
       const int64_t depth = std::min(max_depth, x.k - p);
       if (pack) PackColumns(x, j, n, p, depth, packed.data());
-      const Right right = pack ? PackedRight(packed.data(), depth) : DirectRight(x.b + p * x.ldb + j, x.ldb);
+      const Right right = pack ? PackedRight(packed.data(), depth) : DirectRight(x.b + p * x.ldb + j, x.ldb, kAhead);
       for (int64_t i = 0; i < x.m; i += max_rows) {
         const int64_t m = std::min(max_rows, x.m - i);
         const Left left = copy ? Copied(x, i, m, p, depth, block.data()) : InPlace(x, i, p);
