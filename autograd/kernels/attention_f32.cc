@@ -20,6 +20,9 @@ namespace weft::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Rows whose exponentials are taken at once.
+constexpr int kPair = 2;
+
 // The running softmax of the rows of a query tile: largest scaled score so far, the one that was subtracted (0 instead of
 // -infinity), the sum of exponentials, and by what earlier ones shrink in this key tile.
 struct SoftmaxState {
@@ -75,11 +78,18 @@ HWY_INLINE void SoftmaxBand(float* tile, const Band& band, float scale, SoftmaxS
     }
     for (int64_t j = 0; j < band.columns; j += kLanes) {
       const VF place = hn::Iota(d, static_cast<float>(j));
-      for (int x = 0; x < kR; ++x) {
-        VF weight = ExpUpTo88(hn::MulSub(hn::Load(d, row + x * kKeyTile + j), factor, shifts[x]));
-        if (kMasked) weight = IfVisible(place, band.visible[r + x], weight, zero);
-        hn::Store(weight, d, row + x * kKeyTile + j);
-        sums[x] = hn::Add(sums[x], weight);
+      constexpr int kN = std::min(kR, kPair);
+      for (int x = 0; x < kR; x += kN) {
+        VF weights[kN];
+        for (int y = 0; y < kN; ++y) {
+          weights[y] = hn::MulSub(hn::Load(d, row + (x + y) * kKeyTile + j), factor, shifts[x + y]);
+        }
+        ExpUpTo88(weights);
+        for (int y = 0; y < kN; ++y) {
+          if (kMasked) weights[y] = IfVisible(place, band.visible[r + x + y], weights[y], zero);
+          hn::Store(weights[y], d, row + (x + y) * kKeyTile + j);
+          sums[x + y] = hn::Add(sums[x + y], weights[y]);
+        }
       }
     }
     for (int x = 0; x < kR; ++x) found[r + x] = hn::GetLane(hn::SumOfLanes(d, sums[x]));
@@ -187,28 +197,40 @@ HWY_INLINE void BackwardBand(float* weights, float* gradients, const Band& band,
                              const float* means, const DropoutRule& dropout, int64_t i0, int64_t j0) {
   const FloatTag d;
   const VF factor = hn::Set(d, scale), zero = hn::Zero(d);
-  for (int64_t r = 0; r < band.rows; ++r) {
+  ForRowGroups(band.rows, [&](auto group, int64_t r) HWY_ATTR {
+    constexpr int kR = decltype(group)::value, kN = std::min(kR, kPair);
     float* w = weights + (band.row + r) * kKeyTile;
     float* g = gradients + (band.row + r) * kKeyTile;
-    HWY_ALIGN uint32_t words[kKeyTile];
-    if (dropout.on) {
-      dropout.Words(i0 + band.row + r, j0, band.columns, words);
-      DropRow(dropout, words, band.columns, g);
+    HWY_ALIGN uint32_t words[kR * kKeyTile];
+    for (int x = 0; x < kR && dropout.on; ++x) {
+      dropout.Words(i0 + band.row + r + x, j0, band.columns, words + x * kKeyTile);
+      DropRow(dropout, words + x * kKeyTile, band.columns, g + x * kKeyTile);
     }
-    const VF log_sum = hn::Set(d, log_sums[band.row + r]), mean = hn::Set(d, means[band.row + r]);
+    VF log_sum[kR], mean[kR];
+    for (int x = 0; x < kR; ++x) {
+      log_sum[x] = hn::Set(d, log_sums[band.row + r + x]);
+      mean[x] = hn::Set(d, means[band.row + r + x]);
+    }
     for (int64_t j = 0; j < band.columns; j += kLanes) {
-      VF weight = ExpUpTo88(hn::MulSub(hn::Load(d, w + j), factor, log_sum));
-      VF gradient = hn::Mul(hn::Mul(weight, factor), hn::Sub(hn::Load(d, g + j), mean));
-      if (kMasked) {
-        const VF place = hn::Iota(d, static_cast<float>(j));
-        weight = IfVisible(place, band.visible[r], weight, zero);
-        gradient = IfVisible(place, band.visible[r], gradient, zero);
+      const VF place = hn::Iota(d, static_cast<float>(j));
+      for (int x = 0; x < kR; x += kN) {
+        VF weight[kN];
+        for (int y = 0; y < kN; ++y) weight[y] = hn::MulSub(hn::Load(d, w + (x + y) * kKeyTile + j), factor, log_sum[x + y]);
+        ExpUpTo88(weight);
+        for (int y = 0; y < kN; ++y) {
+          const int64_t at = (x + y) * kKeyTile + j;
+          VF gradient = hn::Mul(hn::Mul(weight[y], factor), hn::Sub(hn::Load(d, g + at), mean[x + y]));
+          if (kMasked) {
+            weight[y] = IfVisible(place, band.visible[r + x + y], weight[y], zero);
+            gradient = IfVisible(place, band.visible[r + x + y], gradient, zero);
+          }
+          hn::Store(weight[y], d, w + at);
+          hn::Store(gradient, d, g + at);
+        }
       }
-      hn::Store(weight, d, w + j);
-      hn::Store(gradient, d, g + j);
     }
-    if (dropout.on) DropRow(dropout, words, band.columns, w);
-  }
+    for (int x = 0; x < kR && dropout.on; ++x) DropRow(dropout, words + x * kKeyTile, band.columns, w + x * kKeyTile);
+  });
 }
 
 // c[columns, d] += tile^T right for a tile of kQueryTile x kKeyTile, where `right` has a row for each query. Keys of a cut tile

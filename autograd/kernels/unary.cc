@@ -51,26 +51,29 @@ HWY_INLINE Normal StandardNormal(VF x) {
   const VF one = Const(1), a = hn::Abs(x);
   const VF t = hn::Div(one, hn::MulAdd(Const(0.32), a, one));
   const VF u = hn::MulAdd(Const(2), t, Const(-1));
-  VF h = Const(-4.05354732e-05);
-  h = hn::MulAdd(h, u, Const(2.35805317e-06));
-  h = hn::MulAdd(h, u, Const(0.000351829382));
-  h = hn::MulAdd(h, u, Const(-2.56434356e-05));
-  h = hn::MulAdd(h, u, Const(-0.00255352315));
-  h = hn::MulAdd(h, u, Const(-0.00170250471));
-  h = hn::MulAdd(h, u, Const(0.0204232243));
-  h = hn::MulAdd(h, u, Const(0.0808513806));
-  h = hn::MulAdd(h, u, Const(0.167988234));
-  h = hn::MulAdd(h, u, Const(0.234705169));
   // a^2 is about 100 where Phi(-a) leaves the normal floats: what its rounding loses would be 50 ulp of the exponential.
 #if HWY_NATIVE_FMA
-  const VF square = hn::Mul(a, a), rest = hn::MulSub(a, a, square);
+  const VF half = hn::Mul(Const(-0.5), a), square = hn::Mul(half, a), rest = hn::MulSub(half, a, square);
 #else
   const VF front = hn::And(a, hn::BitCast(DF(), hn::Set(hn::RebindToUnsigned<DF>(), 0xFFFFF000u)));  // 12 bits
-  const VF square = hn::Mul(front, front), rest = hn::Mul(hn::Sub(a, front), hn::Add(a, front));
+  const VF square = hn::Mul(hn::Mul(Const(-0.5), front), front);
+  const VF rest = hn::Mul(hn::Mul(Const(-0.5), hn::Sub(a, front)), hn::Add(a, front));
 #endif
-  const VF e = ExpUpTo88(hn::Mul(Const(-0.5), square), hn::Mul(Const(-0.5), rest));
-  const VF tail = hn::Mul(e, hn::Mul(t, h));
-  return {hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), tail, hn::Sub(one, tail)), hn::Mul(e, Const(kInvSqrtTwoPi))};
+  VF e[1] = {square};
+  ExpUpTo88(e, &rest);
+  // h, its even and its odd powers apart: two short chains in place of one that waits for itself.
+  const VF u2 = hn::Mul(u, u);
+  VF odd = hn::MulAdd(Const(-4.05354732e-05), u2, Const(0.000351829382));
+  VF even = hn::MulAdd(Const(2.35805317e-06), u2, Const(-2.56434356e-05));
+  odd = hn::MulAdd(odd, u2, Const(-0.00255352315));
+  even = hn::MulAdd(even, u2, Const(-0.00170250471));
+  odd = hn::MulAdd(odd, u2, Const(0.0204232243));
+  even = hn::MulAdd(even, u2, Const(0.0808513806));
+  odd = hn::MulAdd(odd, u2, Const(0.167988234));
+  even = hn::MulAdd(even, u2, Const(0.234705169));
+  const VF h = hn::MulAdd(odd, u, even);
+  const VF tail = hn::Mul(e[0], hn::Mul(t, h));
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), tail, hn::Sub(one, tail)), hn::Mul(e[0], Const(kInvSqrtTwoPi))};
 }
 
 // Functions whose slope shares most of its work with the value. Unused halves cost nothing once inlined.

@@ -160,24 +160,33 @@ HWY_INLINE int64_t FirstEqual(const float* x, float value, int64_t n) {
   return -1;
 }
 
-// What the two exponentials share: e^(x + low) = 2^n m with n = round(x / ln 2), m = e^r for r = x - n ln 2 + low in [-0.347,
-// 0.347] by a minimax polynomial of degree 6 (relative error 3.1e-9). ln 2 is taken in two parts of which the first has so few
-// bits that n times it is exact (Cody and Waite 1980, chapter 6). `shifted` is round + n, whose last bits are n or, by the
-// choice of `round`, n and a bias.
+// What the exponentials share, for kN vectors at once, whose steps take turns: each waits for the one before it in its own
+// vector. e^(x + low) = 2^n m with n = round(x / ln 2), m = e^r for r = x - n ln 2 + low in [-0.347, 0.347] by a minimax
+// polynomial of degree 6 (relative error 3.1e-9). ln 2 is taken in two parts of which the first has so few bits that n times it
+// is exact (Cody and Waite 1980, chapter 6). `shifted` is round + n, whose last bits are n or, by the choice of `round`, n and
+// a bias.
+template <int kN>
 struct ExpParts {
-  VF mantissa, shifted;
+  VF mantissa[kN], shifted[kN];
 };
-HWY_INLINE ExpParts SplitExp(VF x, VF low, float round) {
+template <int kN>
+HWY_INLINE ExpParts<kN> SplitExp(const VF (&x)[kN], float round, const VF* low = nullptr) {
   const DF d;
-  const VF shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), hn::Set(d, round));
-  const VF n = hn::Sub(shifted, hn::Set(d, round));
-  VF r = hn::MulAdd(n, hn::Set(d, -0.693359375f), x);
-  r = hn::Add(hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), r), low);
-  const VF r2 = hn::Mul(r, r);
-  VF q = hn::MulAdd(hn::Set(d, 0.00138145813f), r, hn::Set(d, 0.00836872496f));
-  q = hn::MulAdd(q, r2, hn::MulAdd(hn::Set(d, 0.041668389f), r, hn::Set(d, 0.166665211f)));
-  q = hn::MulAdd(q, r, hn::Set(d, 0.49999994f));
-  return {hn::Add(hn::MulAdd(q, r2, r), hn::Set(d, 1.0f)), shifted};
+  ExpParts<kN> e;
+  VF n[kN], r[kN], r2[kN], q[kN];
+  for (int i = 0; i < kN; ++i) e.shifted[i] = hn::MulAdd(x[i], hn::Set(d, 1.44269504f), hn::Set(d, round));
+  for (int i = 0; i < kN; ++i) n[i] = hn::Sub(e.shifted[i], hn::Set(d, round));
+  for (int i = 0; i < kN; ++i) r[i] = hn::MulAdd(n[i], hn::Set(d, -0.693359375f), x[i]);
+  for (int i = 0; i < kN; ++i) r[i] = hn::MulAdd(n[i], hn::Set(d, 2.12194440e-4f), r[i]);
+  for (int i = 0; i < kN && low != nullptr; ++i) r[i] = hn::Add(r[i], low[i]);
+  for (int i = 0; i < kN; ++i) r2[i] = hn::Mul(r[i], r[i]);
+  for (int i = 0; i < kN; ++i) q[i] = hn::MulAdd(hn::Set(d, 0.00138145813f), r[i], hn::Set(d, 0.00836872496f));
+  for (int i = 0; i < kN; ++i) {
+    q[i] = hn::MulAdd(q[i], r2[i], hn::MulAdd(hn::Set(d, 0.041668389f), r[i], hn::Set(d, 0.166665211f)));
+  }
+  for (int i = 0; i < kN; ++i) q[i] = hn::MulAdd(q[i], r[i], hn::Set(d, 0.49999994f));
+  for (int i = 0; i < kN; ++i) e.mantissa[i] = hn::Add(hn::MulAdd(q[i], r2[i], r[i]), hn::Set(d, 1.0f));
+  return e;
 }
 
 // ln of the smallest normal and of the largest float, rounded inwards.
@@ -188,22 +197,32 @@ constexpr float kLeastExponent = -87.3365402f, kLargestExponent = 88.7228317f;
 HWY_INLINE VF Exp(VF x) {
   const DF d;
   const hn::RebindToSigned<DF> di;
-  const ExpParts parts = SplitExp(x, hn::Zero(d), 12582912.0f);  // 3 2^22: the last bit of a sum is worth 1
+  const VF xs[1] = {x};
+  const ExpParts<1> parts = SplitExp(xs, 12582912.0f);  // 3 2^22: the last bit of a sum is worth 1
   // n goes into the exponent of m as an integer: right also for n = 128, where m < 1.
-  const VF scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, parts.mantissa), hn::ShiftLeft<23>(hn::BitCast(di, parts.shifted))));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, parts.shifted[0]));
+  const VF scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, parts.mantissa[0]), exponent));
   const VF y = hn::IfThenElse(hn::Le(x, hn::Set(d, kLargestExponent)), scaled, hn::Mul(x, hn::Set(d, kInfinity)));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastExponent)), y);
 }
 
-// e^(x + low) for x <= 88 or NaN, anything for a larger x; |low| is below 0.01 or x is -inf. Cheaper than Exp, as accurate.
-HWY_INLINE VF ExpUpTo88(VF x, VF low) {
+// Each x becomes e^(x + low) for x <= 88 or NaN, anything for a larger x; |low| is below 0.01 or x is -inf, null: 0. Cheaper
+// than Exp, as accurate.
+template <int kN>
+HWY_INLINE void ExpUpTo88(VF (&x)[kN], const VF* low = nullptr) {
   const DF d;
   const hn::RebindToSigned<DF> di;
-  const ExpParts parts = SplitExp(x, low, 12583039.0f);  // 3 2^22 + 127: the last bits are those of 2^n's exponent
-  const VF power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, parts.shifted)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastExponent)), hn::Mul(parts.mantissa, power));
+  const ExpParts<kN> parts = SplitExp(x, 12583039.0f, low);  // 3 2^22 + 127: the last bits are those of 2^n's exponent
+  for (int i = 0; i < kN; ++i) {
+    const VF power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, parts.shifted[i])));
+    x[i] = hn::IfThenZeroElse(hn::Lt(x[i], hn::Set(d, kLeastExponent)), hn::Mul(parts.mantissa[i], power));
+  }
 }
-HWY_INLINE VF ExpUpTo88(VF x) { return ExpUpTo88(x, hn::Zero(DF())); }
+HWY_INLINE VF ExpUpTo88(VF x) {
+  VF xs[1] = {x};
+  ExpUpTo88(xs);
+  return xs[0];
+}
 
 // ln x. Measured: within 1.1 ulp, denormals included; -inf for 0, NaN below, inf for inf.
 HWY_INLINE VF Log(VF x) {

@@ -63,7 +63,7 @@ void Gemm(State& state) {
 }
 
 void ProductShapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Args({256, 192, 64})->Args({768, 384, 128})->Args({768, 128, 512})->Args({256, 768, 768});
+  benchmark->Args({256, 192, 64})->Args({768, 384, 128})->Args({768, 128, 512})->Args({256, 768, 768})->Args({16, 768, 768});
 }
 BENCHMARK(Gemm<Product::kForward>)->Name("GemmNT")->Apply(ProductShapes);
 BENCHMARK(Gemm<Product::kInputGradient>)->Name("GemmNN")->Apply(ProductShapes);
@@ -129,7 +129,8 @@ BENCHMARK(CrossEntropy)->Args({768, 65})->Args({64, 8000})->Args({16, 50304});
 // ---------------------------------------------------------------------------------------------------- ranges
 void GeluForward(State& state) {
   std::vector<float> x = Numbers(state.range(0)), y(x.size());
-  for (auto _ : state) kernels::UnaryForward(kernels::Unary::kGelu, x.data(), y.data(), state.range(0));
+  std::vector<float> slope(state.range(0));
+  for (auto _ : state) kernels::UnaryForwardWithSlope(kernels::Unary::kGelu, x.data(), y.data(), slope.data(), state.range(0));
   Report(state, 8.0 * static_cast<double>(x.size()));
 }
 BENCHMARK(GeluForward)->Arg(1 << 14)->Arg(1 << 18);
