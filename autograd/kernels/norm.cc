@@ -18,20 +18,22 @@ namespace weft::kernels::HWY_NAMESPACE {
 namespace {
 
 // h = (x - mean) rstd in floats, within a few units in the last place: the mean is subtracted in two parts, so that nothing is
-// lost where a row lies far from zero, and all is done on an eighth of x, so that no float overflows and rstd is a normal
-// number. RMS normalisation has mean 0.
+// lost where a row lies far from zero, and x is scaled by a power of two, so that huge and tiny rows stay in the range of
+// floats. RMS normalisation has mean 0.
 struct Standardize {
-  static constexpr float kEighth = 0.125f;
-  float high, low, factor;
+  float scale, high, low, factor;
 
   Standardize() = default;
   HWY_INLINE Standardize(double mean, double rstd)
-      : high(kEighth * static_cast<float>(mean)),
-        low(static_cast<float>(kEighth * (mean - static_cast<float>(mean)))),
-        factor(static_cast<float>(rstd / kEighth)) {}
+      : scale(rstd < 1         ? 0.125f
+              : rstd < 0x1p100 ? 1.0f
+                               : 0x1p64f),
+        high(scale * static_cast<float>(mean)),
+        low(static_cast<float>(scale * (mean - static_cast<float>(mean)))),
+        factor(static_cast<float>(rstd / scale)) {}
   HWY_INLINE VF operator()(VF x) const {
     const DF d;
-    const VF centred = hn::Sub(hn::MulSub(x, hn::Set(d, kEighth), hn::Set(d, high)), hn::Set(d, low));
+    const VF centred = hn::Sub(hn::MulSub(x, hn::Set(d, scale), hn::Set(d, high)), hn::Set(d, low));
     return hn::Mul(centred, hn::Set(d, factor));
   }
 };

@@ -129,6 +129,16 @@ TEST(NormFloatTest, RowsFarFromZeroOrHugeKeepTheirDigits) {
   }
 }
 
+TEST(NormFloatTest, TinyRowsWithoutEpsilonAreStandardized) {
+  for (float size : {1e-30f, 1e-37f, 1e-44f}) {  // the last is a denormal number
+    const std::vector<float> x = {size, -size, size, -size};
+    std::vector<float> y(4);
+    double mean, rstd;
+    LayerNormForward(x.data(), nullptr, nullptr, y.data(), &mean, &rstd, 1, 4, 0);
+    EXPECT_EQ(y, (std::vector<float>{1, -1, 1, -1})) << size;
+  }
+}
+
 TEST(NormFloatTest, AnyGradientMayBeLeftOut) {
   constexpr int64_t kRows = 5, kWidth = 11;
   const std::vector<float> x = RandomFloats(kRows * kWidth, 7), dy = RandomFloats(kRows * kWidth, 8);
