@@ -309,25 +309,38 @@ HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_
   }
 }
 
+// Columns [0, n) of a row of A into as many whole tiles of that depth; asks for the same columns `ahead` elements further on.
+HWY_INLINE void PackRowOfA(int64_t n, int64_t depth, const float* from, int64_t ahead, float* to) {
+  for (int64_t x = 0; x < n; x += 16) hwy::Prefetch(from + ahead + x);
+  for (int64_t x = 0; x < n; x += kTileRows) std::memcpy(to + x * depth, from + x, kTileRows * sizeof(float));
+}
+
 // Copies A[m,depth], stored [depth,m], tile after tile in the order of NextTileRows. Writes m * depth elements.
 HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, float* packed) {
-  // Pieces of depth whose rows, read once for each tile, stay in L1.
-  constexpr int64_t kPiece = 16;
+  // A few rows of three lines at a time: rows a power of two apart share sets of L1, which hold no more of them.
+  constexpr int64_t kPiece = 8, kGroup = 48;
+  static_assert(kGroup % kTileRows == 0);
+  const int64_t whole = m / kTileRows * kTileRows;
   for (int64_t p0 = 0; p0 < depth; p0 += kPiece) {
-    const int64_t piece = std::min(kPiece, depth - p0);
-    for (int64_t i = 0; i < m;) {
+    const int64_t end = std::min(p0 + kPiece, depth);
+    for (int64_t i = 0; i < whole; i += kGroup) {
+      const int64_t group = std::min(kGroup, whole - i);
+      for (int64_t p = p0; p < end; ++p) {
+        const float* from = a + p * lda + i;
+        float* to = packed + i * depth + p * kTileRows;
+        if (group == kGroup) {  // unrolled
+          PackRowOfA(kGroup, depth, from, kPiece * lda, to);
+        } else {
+          PackRowOfA(group, depth, from, kPiece * lda, to);
+        }
+      }
+    }
+    for (int64_t i = whole; i < m;) {
       const int64_t rows = NextTileRows(m - i);
-      const float* from = a + p0 * lda + i;
-      float* to = packed + i * depth + p0 * rows;
-      if (rows == kTileRows) {
-        for (int64_t p = 0; p < piece; ++p, from += lda, to += kTileRows) {
-          hwy::Prefetch(from + kPiece * lda);
-          std::memcpy(to, from, kTileRows * sizeof(float));
-        }
-      } else {
-        for (int64_t p = 0; p < piece; ++p, from += lda, to += rows) {
-          for (int64_t r = 0; r < rows; ++r) to[r] = from[r];
-        }
+      for (int64_t p = p0; p < end; ++p) {
+        const float* from = a + p * lda + i;
+        float* to = packed + i * depth + p * rows;
+        for (int64_t r = 0; r < rows; ++r) to[r] = from[r];
       }
       i += rows;
     }
