@@ -15,6 +15,7 @@ import pathlib
 import platform
 import resource
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -315,10 +316,11 @@ def warnings_of(report):
 def conditions(report):
     """Lines that say how the table came about."""
     machine = report["machine"]
+    threads = f"{report['threads']} threads" + ("" if "suites" in report else " at most")
     return [
         f"Machine: {machine['processor']}, {machine['processors']} processors, {machine['memory_gb']} GB; "
         f"{machine['instructions']}; Linux {machine['kernel']}",
-        f"Each side: {report['threads']} threads, f32; rounds, in turns: {report['rounds']}, of which the median; others took "
+        f"Each side: {threads}, f32; rounds, in turns: {report['rounds']}, of which the median; others took "
         f"{report['others_share']:.1%} of the processor time",
         f"Weft {report['weft']} (commit {report['commit'] or 'unknown'}), PyTorch {report['pytorch']}; {report['date']}",
         f"Command: {report['command']}",
@@ -331,6 +333,13 @@ def markdown_of(report, title, table, remark):
     return text + "".join(f"\n**{warning}**\n" for warning in warnings_of(report))
 
 
+def replace(path, text):
+    """Writes a file whole or not at all; returns its path."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    return new.replace(path)
+
+
 def main(arguments):
     options = parse(arguments)
     machine = describe_machine(options)
@@ -339,6 +348,7 @@ def main(arguments):
               "should be.", file=sys.stderr)
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
+    replace(options.output / "writable", "").unlink()  # known now, not after an hour
     options.weft = pathlib.Path(options.weft).absolute() if options.weft else build_weft()
     options.python = pathlib.Path(options.python).absolute() if options.python else make_environment(options)
 
@@ -367,8 +377,8 @@ def main(arguments):
         "runs": runs,
     }
     table = table_of(rows, columns)
-    (options.output / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (options.output / f"{name}.md").write_text(markdown_of(report, title, table, remark), encoding="utf-8")
+    replace(options.output / f"{name}.json", json.dumps(report, indent=1) + "\n")
+    replace(options.output / f"{name}.md", markdown_of(report, title, table, remark))
     print(text_table(table) + "".join(f"\n{line}" for line in conditions(report)))
     for warning in warnings_of(report):
         print(f"Warning: {warning}")
@@ -376,6 +386,8 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    # As an exception, so that what is being timed ends too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         main(sys.argv[1:])
     except (Failure, compare_products.NotTheSame, OSError) as failure:

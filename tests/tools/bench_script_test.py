@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -16,7 +17,7 @@ import compare_with_pytorch as bench  # noqa: E402 (found through the path above
 
 # Times of a side are those below, one a call; every call is logged with what it is told about instruction sets.
 STAND_IN = """#!{interpreter} -B
-import json, os, pathlib, sys
+import json, os, pathlib, sys, time
 if "--version" in sys.argv:
     sys.exit(print("weft 1.2.3"))
 folder = pathlib.Path(__file__).parent
@@ -28,6 +29,9 @@ caps = ("WEFT_SIMD", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_IN
 simd = [os.environ.get(name, "") for name in caps]
 with open(folder / "calls", "a") as log:
     log.write(" ".join([side, suite, "simd=" + ",".join(simd), *sys.argv[1:]]) + "\\n")
+if side in os.environ.get("HANGS", ""):
+    (folder / "hanging").write_text(str(os.getpid()))
+    time.sleep(60)
 if side in os.environ.get("FAILS", ""):
     sys.exit("no such thing")
 times = dict(weft=[1, 9, 2], eager=[50, 4, 5], compiled=[3, 3.5, 30])
@@ -71,10 +75,12 @@ class BenchScriptTest(unittest.TestCase):
         self.stand_in.write_text(STAND_IN.format(interpreter=sys.executable))
         self.stand_in.chmod(0o755)
 
+    def command(self, *arguments, output="out"):
+        return [str(word) for word in (ROOT / "tools/bench", "--weft", self.stand_in, "--python", self.stand_in, "--output",
+                                       self.folder / output, "--threads", "2", *arguments)]
+
     def run_bench(self, *arguments, **variables):
-        command = [ROOT / "tools/bench", "--weft", self.stand_in, "--python", self.stand_in, "--output", self.folder / "out",
-                   "--threads", "2", *arguments]
-        return subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **variables})
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, env={**os.environ, **variables})
 
     def calls(self):
         return (self.folder / "calls").read_text().splitlines()
@@ -140,6 +146,29 @@ class BenchScriptTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         for part in ("no such thing", "bench_peer.py tiny", "--no-compile leaves"):
             self.assertIn(part, result.stderr)
+
+    def test_an_end_by_signal_ends_what_is_being_timed(self):
+        bench_process = subprocess.Popen(self.command("--suite", "tiny"), env={**os.environ, "HANGS": "eager"})
+        hanging = self.folder / "hanging"
+        self.wait_until(lambda: hanging.exists() and hanging.read_text())
+        bench_process.terminate()
+        self.assertEqual(bench_process.wait(), 143)
+        self.assertFalse(pathlib.Path("/proc", hanging.read_text()).exists())
+
+    def wait_until(self, condition):
+        for _ in range(600):
+            if condition():
+                return
+            time.sleep(0.05)
+        self.fail("not within 30 seconds")
+
+    def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(self):
+        (self.folder / "file").write_text("")
+        for output in ("file", "file/below"):
+            result = subprocess.run(self.command("--suite", "tiny", output=output), capture_output=True, text=True)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(str(self.folder / output), result.stderr)
+        self.assertFalse((self.folder / "calls").exists())
 
     def test_products_are_compared_case_by_case_and_kind_by_kind(self):
         self.stand_in.write_text(PRODUCTS.format(interpreter=sys.executable))
