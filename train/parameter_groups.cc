@@ -69,6 +69,7 @@ absl::Status CheckGroups(const OptimizerConfig& config, const Parameters& parame
   }
   const std::vector<ParameterRule> rules = ParameterRules(config, parameters);
   if (!rules.empty() && std::all_of(rules.begin(), rules.end(), [](const ParameterRule& rule) { return rule.frozen; })) {
+    // Not push_back, of which GCC 12 falsely warns (array-bounds).
     errors.emplace_back("optimizer.groups: all parameters are frozen, so nothing would train; leave some out of frozen = true");
   }
   return ErrorsToStatus(errors);
