@@ -309,15 +309,17 @@ HWY_INLINE void PackTransposedB(int64_t n, int64_t depth, const float* b, int64_
   }
 }
 
-// Columns [0, n) of a row of A into as many whole tiles of that depth; asks for the same columns `ahead` elements further on.
-HWY_INLINE void PackRowOfA(int64_t n, int64_t depth, const float* from, int64_t ahead, float* to) {
+// One column of n rows of A, which lie end to end from `from` on, into n / kTileRows tiles of that depth; asks for what lies
+// `ahead` elements further on.
+HWY_INLINE void PackColumnOfA(int64_t n, int64_t depth, const float* from, int64_t ahead, float* to) {
   for (int64_t x = 0; x < n; x += 16) hwy::Prefetch(from + ahead + x);
   for (int64_t x = 0; x < n; x += kTileRows) std::memcpy(to + x * depth, from + x, kTileRows * sizeof(float));
 }
 
 // Copies A[m,depth], stored [depth,m], tile after tile in the order of NextTileRows. Writes m * depth elements.
 HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, float* packed) {
-  // A few rows of three lines at a time: rows a power of two apart share sets of L1, which hold no more of them.
+  // Three lines of eight columns at a time, and the next eight asked for: where columns lie a multiple of 2 KB apart, they
+  // share two sets of an L1 of 32 KB, which hold 16 lines.
   constexpr int64_t kPiece = 8, kGroup = 48;
   static_assert(kGroup % kTileRows == 0);
   const int64_t whole = m / kTileRows * kTileRows;
@@ -328,10 +330,10 @@ HWY_INLINE void PackA(int64_t m, int64_t depth, const float* a, int64_t lda, flo
       for (int64_t p = p0; p < end; ++p) {
         const float* from = a + p * lda + i;
         float* to = packed + i * depth + p * kTileRows;
-        if (group == kGroup) {  // unrolled
-          PackRowOfA(kGroup, depth, from, kPiece * lda, to);
+        if (group == kGroup) {  // a constant, so that the loops are unrolled
+          PackColumnOfA(kGroup, depth, from, kPiece * lda, to);
         } else {
-          PackRowOfA(group, depth, from, kPiece * lda, to);
+          PackColumnOfA(group, depth, from, kPiece * lda, to);
         }
       }
     }
