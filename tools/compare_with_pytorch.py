@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 
 import compare_products
 
@@ -334,10 +335,10 @@ def markdown_of(report, title, table, remark):
 
 
 def replace(path, text):
-    """Writes a file whole or not at all; returns its path."""
+    """Writes a file whole or not at all."""
     new = path.with_name(path.name + ".new")
     new.write_text(text, encoding="utf-8")
-    return new.replace(path)
+    new.replace(path)
 
 
 def main(arguments):
@@ -348,7 +349,8 @@ def main(arguments):
               "should be.", file=sys.stderr)
     options.output = options.output.resolve()
     options.output.mkdir(parents=True, exist_ok=True)
-    replace(options.output / "writable", "").unlink()  # known now, not after an hour
+    with tempfile.TemporaryFile(dir=options.output):
+        pass  # it can be written, which is better known now than after an hour
     options.weft = pathlib.Path(options.weft).absolute() if options.weft else build_weft()
     options.python = pathlib.Path(options.python).absolute() if options.python else make_environment(options)
 
@@ -386,7 +388,7 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    # As an exception, so that what is being timed ends too.
+    # As an exception, so that the process being timed ends too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         main(sys.argv[1:])
