@@ -1,2 +1,2 @@
-// An executable, as the test programs are, since position-independent executables and libraries do not share precompiled headers.
+// Owns the tests' precompiled headers. An executable as they are: libraries are compiled with other flags (-fPIC, not -fPIE).
 int main() {}
